@@ -1,4 +1,4 @@
-// For the build scripts of plug-ins: which version of a library the lock file names.
+// For build scripts of plug-ins: the version of a library in the lock file.
 pub fn tell_version_of(library: &str) {
     let lock = std::path::Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../Cargo.lock");
     println!("cargo:rerun-if-changed={}", lock.display());

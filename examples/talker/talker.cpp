@@ -1,6 +1,7 @@
-// A small instrumented node: it says a number, waits until the number comes back, and tells how long its answers took.
+// A small instrumented node: it publishes a number, waits until the number comes back, and reports the
+// response times.
 //
-// docs/programs.md explains it, and how it is built and run.
+// docs/programs.md explains it, and how to build and run it.
 #include <atomic>
 
 #include "messages/std_msgs/msg/int64.h"
@@ -11,7 +12,8 @@ using messages::std_msgs::msg::Int64;
 
 class Talker final : public program::Application {
  public:
-  // Says what there is: nothing is sent yet, and `perflab run` may end here, after it has heard what is wrong.
+  // Declares what the node uses. Nothing is sent yet, and `perflab run` may end the process here, after
+  // reading its errors.
   explicit Talker(program::Context& context)
       : context_(context),
         turns_(context.options().integer("turns", 500, 1, 1'000'000)),
@@ -27,7 +29,7 @@ class Talker final : public program::Application {
   void stop() override { context_.figure("said", static_cast<double>(said_.load())); }
 
  private:
-  // A thread of its own, which `--thread control=FIFO:50` makes a real-time thread.
+  // A thread of its own; `--thread control=FIFO:50` makes it a real-time thread.
   void control(const program::Running& running) {
     for (Nanoseconds due_ns = running.start().at_ns; !running.stopped(); due_ns += period_ns_) {
       program::Clock::sleep_until(due_ns);
@@ -38,10 +40,10 @@ class Talker final : public program::Application {
     }
   }
 
-  // In the thread of the node's executor.
+  // Runs in the thread of the node's executor.
   void on_echo(const Int64& echo, const program::Received& how) {
     turn_.record(how.callback_ns - how.due_ns, how.callback_ns);
-    if (echo.data != heard_) context_.outcome("out_of_order", "not the number that was expected");
+    if (echo.data != heard_) context_.outcome("out_of_order", "received an unexpected number");
     heard_ = echo.data + 1;
     if (heard_ == turns_) {
       context_.figure("turns", static_cast<double>(heard_));

@@ -12,7 +12,7 @@ namespace perflab {
 namespace {
 
 constexpr std::size_t kMaxLine = 64u << 20;
-// Reads per call, so that a side that never stops talking cannot keep the guard from its other duties.
+// Maximum reads per call, so that a peer that sends without pause cannot keep the guard from its other work.
 constexpr int kMaxReads = 16;
 
 }  // namespace
@@ -62,7 +62,7 @@ bool Channel::read() {
     incoming_.append(chunk.data(), static_cast<std::size_t>(got));
   }
   if (incoming_.size() > kMaxLine && incoming_.find('\n') == std::string::npos)
-    throw Failed("a line of more than 64 MiB");
+    throw Failed("a line is longer than 64 MiB");
   return incoming_.size() > before;
 }
 

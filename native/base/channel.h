@@ -1,4 +1,4 @@
-// Lines over a stream socket without ever waiting: a guard that waits for a reader guards nothing.
+// Non-blocking lines over a stream socket. The guard uses it: it must never wait for a reader.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +12,20 @@ namespace perflab {
 
 class Channel {
  public:
-  // Takes the descriptor over and makes it non-blocking and close-on-exec; -1 for none.
+  // Takes ownership of the descriptor and makes it non-blocking and close-on-exec; -1: no channel.
   explicit Channel(int descriptor);
 
   [[nodiscard]] int descriptor() const noexcept { return socket_.number(); }
-  // The other side has said all it ever will, or there is none.
+  // The peer has closed its sending side, or there is no channel.
   [[nodiscard]] bool at_end() const noexcept { return at_end_; }
-  // Nobody reads any more; what is sent comes to nothing.
+  // The peer no longer reads; data sent is discarded.
   [[nodiscard]] bool broken() const noexcept { return broken_; }
   [[nodiscard]] std::size_t unsent() const noexcept { return outgoing_.size(); }
 
-  // Queues one line, without its end, and sends what can be sent now.
+  // Queues one line, given without its newline, and sends as much as possible without blocking.
   void send(std::string_view line);
   void flush() noexcept;
-  // Takes in what is there; false if that is nothing. Throws Failed when a line gets too long.
+  // Reads what is available; false if there is nothing. Throws Failed if a line is too long.
   bool read();
   [[nodiscard]] bool has_line() const noexcept { return incoming_.find('\n') != std::string::npos; }
   std::optional<std::string> next_line();

@@ -1,4 +1,4 @@
-// The configuration file of a program: one JSON document.
+// Reads a program's configuration file: one JSON document.
 //
 // Example:
 //   const Config config = read_config_file(file, [](const nlohmann::json& document) { return parse(document); });
@@ -12,7 +12,7 @@
 
 namespace perflab {
 
-// What `parse` makes of the document. Throws BadInput with one line that names the file, whatever is wrong with it.
+// Returns parse(document). Throws BadInput with one line that names the file and the error.
 template <typename Parse>
 auto read_config_file(const std::string& file, const Parse& parse) {
   std::ifstream stream(file);

@@ -33,7 +33,7 @@ Control::~Control() {
 }
 
 void Control::send(const json& message) {
-  // Names of files and threads, and what is said of them, need not be UTF-8.
+  // Names of files and threads, and messages that contain them, may not be valid UTF-8.
   channel_.send(message.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
@@ -46,7 +46,7 @@ std::optional<json> Control::receive(Nanoseconds timeout_ns, std::initializer_li
   const Nanoseconds begin = read_clock(CLOCK_MONOTONIC);
   const Nanoseconds deadline = timeout_ns > kForever - begin ? kForever : begin + timeout_ns;
   std::array<pollfd, 1 + kMostOthers>
-      waiting{};  // a descriptor of -1, where there is no channel, is left out
+      waiting{};  // poll(2) ignores a descriptor of -1 (no channel)
   nfds_t count = 1;
   for (const int other : others) waiting.at(count++) = {other, POLLIN, 0};
   while (true) {

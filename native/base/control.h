@@ -16,25 +16,27 @@ class Control {
   static constexpr std::size_t kMostOthers = 3;
   static constexpr Nanoseconds kForever = std::numeric_limits<Nanoseconds>::max();
 
-  // Takes the descriptor over; -1 for none (the program then runs by itself).
+  // Takes ownership of the descriptor; -1: no channel, the program runs on its own.
   explicit Control(int descriptor) : channel_(descriptor) {}
-  // Waits until the other side has taken everything, or is gone.
+  // Waits until perflab has read everything, or has gone.
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
   [[nodiscard]] bool attached() const noexcept { return channel_.descriptor() >= 0; }
-  // True once the other side is gone and all that it said was received: the program then has nobody to run for.
+  // True once perflab has gone and all its messages have been received: the program has no reason to
+  // continue.
   [[nodiscard]] bool closed() const noexcept {
     return attached() && (channel_.at_end() || channel_.broken()) && !channel_.has_line();
   }
 
-  // Never waits: what the other side does not take now is kept, and goes out with later calls.
+  // Never blocks: data that does not fit into the socket now is kept and sent by later calls.
   void send(const nlohmann::json& message);
-  // The same for a message that a later one replaces: left out while older ones are not taken.
+  // Sends a message that a later one supersedes: dropped while earlier messages are still queued.
   void send_replaceable(const nlohmann::json& message);
-  // The next message, waiting at most that long; null if none came, if the channel was closed, or if one of
-  // `others`, at most kMostOthers descriptors, became readable first. Throws Failed where a line is no JSON.
+  // Returns the next message; waits at most `timeout_ns`. Returns null on timeout, if the channel is closed,
+  // or if one of `others` (at most kMostOthers descriptors) becomes readable first. Throws Failed if a line
+  // is not JSON.
   std::optional<nlohmann::json> receive(Nanoseconds timeout_ns, std::initializer_list<int> others = {});
 
  private:

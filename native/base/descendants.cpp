@@ -41,14 +41,14 @@ std::vector<Process> living_descendants(std::vector<pid_t> of) {
 }
 
 Descriptor open_process(pid_t pid) noexcept {
-  // glibc has wrappers only since 2.36.
+  // glibc has a wrapper only since 2.36.
   return Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
 bool send_signal(const Identity& identity, int number) {
   const Descriptor process = open_process(identity.pid);
   if (!process.open()) return false;
-  // The descriptor holds on to whoever has the number now; is it still the one that was meant?
+  // The descriptor refers to the process that has this pid now; check that it is the one meant.
   const std::optional<Process> now = read_process(identity.pid);
   return now && now->identity == identity &&
          syscall(SYS_pidfd_send_signal, process.number(), number, nullptr, 0) == 0;

@@ -59,7 +59,8 @@ Descriptor take_signals(std::initializer_list<int> numbers) {
   sigset_t taken;
   sigemptyset(&taken);
   for (const int number : numbers) {
-    // An ignored SIGCHLD, as a parent may hand it down, would reap children unseen.
+    // A parent may have passed on an ignored SIGCHLD, with which the kernel reaps children before we can wait
+    // for them.
     std::signal(number, SIG_DFL);
     sigaddset(&taken, number);
   }

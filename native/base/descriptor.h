@@ -1,4 +1,4 @@
-// File descriptors that close themselves, and what is opened with them.
+// File descriptors that close themselves, and helpers that open them.
 #pragma once
 
 #include <fcntl.h>
@@ -26,45 +26,45 @@ class Descriptor {
 
   [[nodiscard]] int number() const noexcept { return number_; }
   [[nodiscard]] bool open() const noexcept { return number_ >= 0; }
-  // The caller closes the number.
+  // The caller must close the number.
   [[nodiscard]] int release() noexcept { return std::exchange(number_, -1); }
-  // False where the kernel says that something was not written; errno says why.
+  // False if the kernel reports that some data was not written; errno has the reason.
   bool close() noexcept { return number_ < 0 || ::close(release()) == 0; }
 
  private:
   int number_ = -1;
 };
 
-// A file below the folder `at` (AT_FDCWD: by its path), for reading. Not open where that cannot be done;
-// errno says why.
+// Opens a file for reading, relative to the folder `at` (AT_FDCWD: the working directory). Not open on
+// failure; errno has the reason.
 [[nodiscard]] Descriptor open_file(int at, const char* path) noexcept;
 
-// The whole file; nothing where it cannot be read, errno says why.
+// Returns the whole file; empty if it cannot be read, with the reason in errno.
 [[nodiscard]] std::optional<std::string> read_file(const std::string& path);
 
-// Writes all of it; false where that cannot be done, errno says why.
+// Writes all bytes; false on failure, with the reason in errno.
 bool write_all(const Descriptor& file, std::string_view bytes) noexcept;
 
-// An event that another thread or a signal handler announces by notify(); readable until it was taken.
+// An event that another thread or a signal handler raises by notify(); readable until taken.
 class Event {
  public:
   // Throws Failed.
   Event();
   [[nodiscard]] int number() const noexcept { return file_.number(); }
   void notify() const noexcept { notify(file_.number()); }
-  // By the number, for signal handlers; leaves errno as it was.
+  // notify() by descriptor number, for signal handlers; preserves errno.
   static void notify(int number) noexcept;
-  // Whether it was announced since the last call.
+  // True if the event was raised since the last call.
   bool take() const noexcept;
 
  private:
   Descriptor file_;
 };
 
-// These signals as something to read (signalfd(2)), for the calling thread and those that it starts from now
-// on: blocked, and an action that was inherited is the default again. Throws Failed.
+// A signalfd(2) for these signals. Blocks them in the calling thread and in threads it starts later, and
+// resets inherited actions to the default. Throws Failed.
 [[nodiscard]] Descriptor take_signals(std::initializer_list<int> numbers);
-// The next signal of take_signals(); 0 where there is none.
+// Returns the next signal of take_signals(); 0 if none is pending.
 [[nodiscard]] int next_signal(const Descriptor& signals) noexcept;
 
 }  // namespace perflab

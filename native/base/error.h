@@ -1,5 +1,5 @@
-// Errors of all parts of perflab: one line that says what is wrong, where, and what would be right. The kind
-// decides the exit code of the program (docs/ARCHITECTURE.md).
+// The errors of all parts of perflab: one line that says what is wrong, where, and what would be right. The
+// kind determines the exit code of the program (docs/ARCHITECTURE.md).
 //
 // Example:
 //   if (!file.open()) throw Failed(path + ": cannot be written: " + reason_of(errno));
@@ -16,9 +16,9 @@ namespace perflab {
 class Error : public std::runtime_error {
  public:
   enum class Kind {
-    kBadInput,     // what was asked for is malformed or unknown; nothing was done
-    kUnsupported,  // this machine, runtime or middleware cannot do it
-    kFailed        // it was tried and failed
+    kBadInput,     // the request is malformed or unknown; nothing was done
+    kUnsupported,  // this machine, runtime or middleware does not support it
+    kFailed        // it was attempted and failed
   };
 
   Error(Kind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
@@ -43,7 +43,7 @@ class Failed : public Error {
   explicit Failed(const std::string& text) : Error(Kind::kFailed, text) {}
 };
 
-// Exceptions of libraries and of the standard library are failures.
+// Exceptions of libraries and of the standard library count as failures.
 [[nodiscard]] inline Error::Kind kind_of(const std::exception& error) noexcept {
   const auto* const known = dynamic_cast<const Error*>(&error);
   return known == nullptr ? Error::Kind::kFailed : known->kind();
@@ -54,13 +54,13 @@ class Failed : public Error {
   return kind == Error::Kind::kUnsupported ? 3 : 1;
 }
 
-// As messages on control channels name it.
+// The name of the kind in messages on control channels.
 [[nodiscard]] constexpr const char* to_text(Error::Kind kind) noexcept {
   if (kind == Error::Kind::kBadInput) return "bad_input";
   return kind == Error::Kind::kUnsupported ? "unsupported" : "failed";
 }
 
-// What the system says of an error number.
+// strerror(3) for an error number.
 [[nodiscard]] inline std::string reason_of(int number) { return std::strerror(number); }
 
 }  // namespace perflab

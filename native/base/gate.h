@@ -1,14 +1,14 @@
-// Lets one thread at a time in, without waiting: a thread that finds the gate busy leaves marks and goes on,
-// and the thread inside handles the marks before it leaves. So a callback that causes the next one does not
-// call itself, and no mark is lost.
+// Admits one thread at a time without waiting: a thread that finds the gate busy leaves marks and returns,
+// and the thread inside handles these marks before it leaves. So a callback that triggers the next one does
+// not recurse, and no mark is lost.
 //
 // Invariant: the thread inside has set kBusy, and clears it only in an atomic step that sees no mark. A mark
-// left before that step is handled by the thread inside; a thread that leaves one after it finds the gate
-// free and goes in itself. Taking a mark acquires what its thread released by leaving it.
+// left before that step is handled by the thread inside; a thread that arrives after it finds the gate free
+// and enters itself. Taking a mark synchronizes with (acquires) the release by the thread that left it.
 //
 // Example:
 //   gate.pass(kData, [&](Gate::Marks marks) { if (marks & kData) take_all(); });   // any thread
-//   gate.close();                          // in the destructor: nobody is inside any more, and nobody comes
+//   gate.close();                          // in the destructor: no thread is inside, and none enters
 #pragma once
 
 #include <atomic>
@@ -19,9 +19,9 @@ namespace perflab {
 
 class Gate {
  public:
-  using Marks = std::uint32_t;  // any bits but the two highest
+  using Marks = std::uint32_t;  // any bits except the two highest
 
-  // Calls run(marks) here, or has the one who is inside call it.
+  // Calls run(marks) here, or leaves the marks to the thread inside, which then calls it.
   template <typename Run>
   void pass(Marks marks, Run&& run) noexcept {
     Marks idle = 0;
@@ -33,16 +33,16 @@ class Gate {
     leave(run);
   }
 
-  // False if somebody is inside; otherwise the caller is, until leave().
+  // False if another thread is inside; otherwise the caller is inside until leave().
   [[nodiscard]] bool try_enter() noexcept {
     Marks idle = 0;
     return state_.compare_exchange_strong(idle, kBusy, std::memory_order_acq_rel);
   }
-  // Waits until nobody is inside, and is inside until leave(). Not from within.
+  // Waits until no thread is inside, then enters until leave(). Must not be called from inside.
   void enter() noexcept {
     while (!enter_as(kBusy)) std::this_thread::yield();
   }
-  // Runs what was left to the one inside, until nothing is.
+  // Runs the marks left by other threads until none remain, then leaves.
   template <typename Run>
   void leave(Run&& run) noexcept {
     for (;;) {
@@ -52,8 +52,8 @@ class Gate {
     }
   }
 
-  // Waits until nobody is inside; from then on nobody is, and marks come to nothing. Not from within.
-  // Idempotent, for one thread at a time.
+  // Waits until no thread is inside; from then on none enters, and marks are ignored. Must not be called from
+  // inside. Idempotent, but for one thread at a time.
   void close() noexcept {
     while (!enter_as(kBusy | kClosed)) {
       if ((state_.load(std::memory_order_acquire) & kClosed) != 0) return;

@@ -1,4 +1,4 @@
-// Bytes as text: two hexadecimal digits each, lower case.
+// Bytes as lower-case hexadecimal text, two digits per byte.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace perflab {
   return text;
 }
 
-// The inverse of to_hex(). False where the text is not exactly that many bytes; `bytes` then hold anything.
+// The inverse of to_hex(). False if the text is not exactly that many bytes; `bytes` are then unspecified.
 [[nodiscard]] inline bool from_hex(std::string_view text, std::span<std::uint8_t> bytes) noexcept {
   if (text.size() != 2 * bytes.size()) return false;
   if (std::ranges::any_of(text, [](char c) { return c >= 'A' && c <= 'F'; })) return false;

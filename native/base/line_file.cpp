@@ -33,11 +33,11 @@ void LineFile::take_back(std::string_view reason) noexcept {
   error_ = path_ + ": ";
   error_ += reason;
   if (size_ == good_size_) return;
-  // Best effort: a reader also copes with a line that is cut off.
+  // Best effort: readers also accept a truncated last line.
   if (ftruncate(file_.number(), good_size_) == 0) {
     size_ = good_size_;
   } else {
-    error_ += " (and it could not be cut back)";
+    error_ += " (and the partial line could not be removed)";
   }
 }
 

@@ -1,4 +1,4 @@
-// A file of whole lines that somebody may read while it grows.
+// A file of whole lines that others may read while it grows.
 #pragma once
 
 #include <string>
@@ -10,16 +10,15 @@ namespace perflab {
 
 class LineFile {
  public:
-  // Creates the file, or empties it; throws Failed naming it if that cannot be done.
+  // Creates or truncates the file; throws Failed, naming the file, if that is impossible.
   explicit LineFile(std::string path);
 
-  // Appends one or several lines, or a piece of one. False where not all of it fitted, e.g. on a full disk:
-  // the line that was not whole is taken back, whole ones that got there stay, and the reason is kept in
-  // error().
+  // Appends one or several lines, or part of one. False if something did not fit, e.g. on a full disk: the
+  // incomplete line is removed, complete lines stay, and error() has the reason.
   bool write(std::string_view text) noexcept;
-  // Takes back a line that is not whole, and keeps why.
+  // Removes an incomplete line and keeps the reason.
   void take_back(std::string_view reason) noexcept;
-  // The last failure of a write; empty if there was none.
+  // The last write error; empty if there was none.
   [[nodiscard]] const std::string& error() const noexcept { return error_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
@@ -27,7 +26,7 @@ class LineFile {
   std::string path_;
   Descriptor file_;
   off_t size_ = 0;
-  off_t good_size_ = 0;  // of whole lines
+  off_t good_size_ = 0;  // end of the last whole line
   std::string error_;
 };
 

@@ -31,9 +31,9 @@ std::vector<std::string> Options::parse(int argc, char** argv) const {
     known.push_back({entry.name, argument, nullptr, static_cast<int>(known.size())});
   }
   known.push_back({});
-  opterr = 0;  // the usage says it
+  opterr = 0;  // our usage text reports the error
   std::exception_ptr wrong;
-  // "+": what follows the first word that is no option are not ours.
+  // "+": stop at the first word that is not an option; the rest is not ours.
   for (int found = 0; (found = getopt_long(argc, argv, "+", known.data(), nullptr)) != -1;) {
     try {
       require(found != '?');

@@ -1,5 +1,5 @@
-// The options of a program as a table: "--name VALUE" and "--flag". Plain getopt_long(3), for a program's own
-// memory may be a part of what it measures.
+// A program's options as a table: "--name VALUE" and "--flag". Plain getopt_long(3), because perflab measures
+// the memory of some of its own programs.
 //
 // Example:
 //   Options options("perflab-x --depth N [--check]");
@@ -17,7 +17,7 @@
 
 namespace perflab {
 
-// What was given is not what the program takes at all: the text is its usage.
+// The arguments do not fit the program's usage; the text is the usage line.
 class Usage : public BadInput {
  public:
   using BadInput::BadInput;
@@ -32,17 +32,17 @@ class Options {
 
   Options& flag(const char* name, bool& to);
   Options& text(const char* name, std::string& to);
-  // From `lowest` to `highest`.
+  // A number from `lowest` to `highest`.
   template <typename Number>
   Options& number(const char* name, Number& to, Number lowest, Number highest);
-  // `take` throws BadInput where it cannot be that.
+  // `take` throws BadInput if the value is invalid.
   Options& value(const char* name, Take take);
 
-  // Sets what is given, and returns what stands behind the options. Throws the first error when all have been
-  // looked at, so that e.g. the control channel is known although the rest is wrong: Usage, or BadInput with
-  // a line that says what would be right.
+  // Sets the given options and returns the arguments after them. Reads all options before it throws the first
+  // error, so that e.g. the control channel is known even if another option is wrong. Throws Usage, or
+  // BadInput with a line that says what would be right.
   std::vector<std::string> parse(int argc, char** argv) const;
-  // Throws Usage unless everything is there that must be.
+  // Throws Usage unless `complete`, i.e. unless all required options were given.
   void require(bool complete) const;
 
  private:
@@ -56,7 +56,7 @@ class Options {
   std::vector<Entry> entries_;
 };
 
-// The number that the text is. Throws BadInput, which names the option and says what would be right.
+// Parses a number. Throws BadInput, which names the option and says what would be right.
 template <typename Number>
 Number parse_number(std::string_view option, std::string_view text, Number lowest, Number highest);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestFile = 256 << 10;
 
-// The next number from `at` on, which it moves behind it.
+// Parses the next number from `at` on, and moves `at` behind it.
 template <typename Number>
 bool next_number(std::string_view text, std::size_t& at, Number& number) {
   const auto starts = [](char letter) { return letter == '-' || (letter >= '0' && letter <= '9'); };
@@ -37,7 +37,7 @@ std::optional<std::int64_t> value_after(std::string_view text, std::string_view 
 }
 
 std::optional<std::string_view> read_again(const Descriptor& file) {
-  // Not filled, so that it takes memory for what files are long.
+  // Not zero-filled, so that only the pages actually read into take memory.
   thread_local const std::unique_ptr<char[]> buffer(new char[kLongestFile]);
   if (!file.open()) {
     errno = EBADF;
@@ -50,14 +50,14 @@ std::optional<std::string_view> read_again(const Descriptor& file) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
     size += static_cast<std::size_t>(got);
-    // A short answer that ends a line is all there is: one call instead of two.
+    // A short read that ends with a newline is complete: one call instead of two.
     if (got == 0 || buffer[size - 1] == '\n') break;
   }
   return std::string_view(buffer.get(), size);
 }
 
 std::optional<Stat> parse_stat(std::string_view text) {
-  // "tid (name) state ...": the name may hold blanks and parentheses, so it ends at the last one.
+  // "tid (name) state ...": the name may contain blanks and parentheses, so it ends at the last parenthesis.
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
   if (open == std::string_view::npos || close == std::string_view::npos || close + 2 >= text.size())
@@ -71,7 +71,7 @@ std::optional<Stat> parse_stat(std::string_view text) {
   const auto skip = [&](int fields) {
     while (fields-- > 0 && at != std::string_view::npos) at = text.find(' ', at + 1);
   };
-  // Numbers as proc(5) counts fields; the parent is the 4th.
+  // Field numbers as in proc(5); the parent is field 4.
   bool whole = next_number(text, at, stat.parent);
   skip(9);
   whole = whole && next_number(text, at, user) && next_number(text, at, system);  // 14, 15
@@ -97,7 +97,7 @@ std::optional<SchedStat> parse_schedstat(std::string_view text) {
 }
 
 std::optional<Switches> parse_switches(std::string_view status) {
-  // The last but a few lines of a long file.
+  // Enough for the last lines of a long file.
   constexpr std::size_t kEnd = 256;
   if (status.size() > kEnd) status.remove_prefix(status.size() - kEnd);
   const auto voluntary = value_after(status, "\nvoluntary_ctxt_switches:");
@@ -128,10 +128,10 @@ std::vector<CpuTicks> parse_cpus(std::string_view text) {
     const std::size_t end = std::min(text.find('\n', line), text.size());
     const std::string_view fields = text.substr(line + 3, end - line - 3);
     line = end + 1;
-    if (fields.empty() || fields.front() == ' ') continue;  // the sum of all
+    if (fields.empty() || fields.front() == ' ') continue;  // the line with the sum of all CPUs
     CpuTicks ticks;
     std::size_t at = 0;
-    // user nice system idle iowait irq softirq steal; guest time is in user already.
+    // user nice system idle iowait irq softirq steal; user already includes guest time.
     std::array<std::int64_t, 8> values{};
     bool whole = next_number(fields, at, ticks.cpu);
     for (std::int64_t& value : values) whole = whole && next_number(fields, at, value);

@@ -1,6 +1,6 @@
-// What the kernel tells about processes and threads, read again and again through descriptors that
-// stay open. A descriptor of /proc belongs to one process or thread: after its end reading fails, also where
-// its number was given to another one.
+// Kernel data on processes and threads, read repeatedly through descriptors that stay open. A /proc
+// descriptor belongs to one process or thread: once that has ended reads fail, even if its number has been
+// reused.
 #pragma once
 
 #include <dirent.h>
@@ -17,27 +17,27 @@
 
 namespace perflab::proc {
 
-// The file from its beginning, in one of this thread's buffers until the next call; nothing if it cannot be
-// read, e.g. because what it tells of has ended (errno ESRCH). Longer files are cut off at 256 KiB.
+// The file from its beginning, in a buffer of this thread that is valid until the next call. Empty if it
+// cannot be read, e.g. because the process or thread has ended (errno ESRCH). Files are truncated at 256 KiB.
 std::optional<std::string_view> read_again(const Descriptor& file);
 
-// proc(5), /proc/PID/task/TID/stat.
+// Fields of /proc/PID/task/TID/stat, proc(5).
 struct Stat {
-  std::string_view name;  // into the text
+  std::string_view name;  // points into the text
   char state = '?';
-  int parent = 0;                 // of its process
+  int parent = 0;                 // parent of the process
   std::uint64_t cpu_ticks = 0;    // user and system
-  int priority = 0;               // as the kernel's tracepoints have it, less 100
-  int threads = 0;                // of its process
+  int priority = 0;               // as in the kernel's tracepoints, minus 100
+  int threads = 0;                // threads of the process
   std::uint64_t start_ticks = 0;  // since boot
-  int cpu = 0;                    // where it ran last
+  int cpu = 0;                    // CPU on which it last ran
 
-  // It has ended, and its parent has not yet asked for its status.
+  // A zombie: ended, but not yet waited for by its parent.
   [[nodiscard]] bool dead() const noexcept { return state == 'Z' || state == 'X'; }
 };
 std::optional<Stat> parse_stat(std::string_view text);
 
-// /proc/PID/task/TID/schedstat.
+// Fields of /proc/PID/task/TID/schedstat.
 struct SchedStat {
   Nanoseconds cpu_ns = 0;
   Nanoseconds run_delay_ns = 0;
@@ -53,10 +53,10 @@ struct Switches {
 };
 std::optional<Switches> parse_switches(std::string_view status);
 
-// The number behind that key, such as "VmRSS:" of /proc/PID/status.
+// The number after a key such as "VmRSS:" in /proc/PID/status.
 std::optional<std::int64_t> value_after(std::string_view text, std::string_view key);
 
-// What a process read from and wrote to storage, /proc/PID/io.
+// Storage I/O of a process, /proc/PID/io.
 struct Io {
   std::int64_t read_bytes = 0;
   std::int64_t write_bytes = 0;
@@ -82,16 +82,17 @@ struct CpuTicks {
 // The lines "cpu0", "cpu1", ... of /proc/stat.
 std::vector<CpuTicks> parse_cpus(std::string_view text);
 
-// "total=" of the line that begins with `which` ("some", "full") in /proc/pressure/*, microseconds.
+// The value of "total=" in the line that begins with `which` ("some" or "full") of /proc/pressure/*, in
+// microseconds.
 std::optional<std::int64_t> parse_pressure(std::string_view text, std::string_view which);
 
-// Numbers of processes or threads.
+// Pids or tids.
 using Numbers = std::vector<int>;
-// The entries of a folder whose names are numbers: /proc, /proc/PID/task. It stays open.
+// The entries of a folder whose names are numbers: /proc, /proc/PID/task. The folder stays open.
 class NumberFolder {
  public:
   NumberFolder() = default;
-  // Below the folder `at` (AT_FDCWD: by its path); not open where that cannot be done.
+  // Relative to the folder `at` (AT_FDCWD: the working directory); not open on failure.
   NumberFolder(int at, const char* path);
   [[nodiscard]] bool open() const noexcept { return folder_ != nullptr; }
   void read(Numbers& numbers);
@@ -102,7 +103,7 @@ class NumberFolder {
   };
   std::unique_ptr<DIR, Close> folder_;
 };
-// Of the text of /proc/PID/task/TID/children.
+// Parses /proc/PID/task/TID/children.
 void parse_numbers(std::string_view text, Numbers& numbers);
 
 }  // namespace perflab::proc

@@ -10,7 +10,7 @@
 namespace perflab {
 namespace {
 
-// For an orderly end by the closed channel, in which shared memory is removed.
+// Time for an orderly exit after the channel closes, in which shared memory is removed.
 constexpr unsigned kSecondsToEnd = 3;
 
 int signal_of(WhenPerflabEnds end) noexcept {
@@ -25,12 +25,12 @@ Program::Program(std::string name, const std::string& arguments, WhenPerflabEnds
   options_.number(kControlOption, control_fd_, 0, kMostDescriptors);
 }
 
-// The kernel sends the signal when the thread ends that started this process. False if it has.
+// The kernel sends the signal when the thread that started this process ends. False if it already has.
 bool Program::end_with_perflab() const noexcept {
   const pid_t parent = getppid();
   if (end_ == WhenPerflabEnds::kFinish) std::signal(SIGRTMIN, [](int) { alarm(kSecondsToEnd); });
   if (prctl(PR_SET_PDEATHSIG, signal_of(end_)) != 0) return false;
-  // It may have ended between fork and the request, which would then never fire.
+  // The parent may have ended between fork and prctl; then the signal never comes.
   return getppid() == parent;
 }
 
@@ -41,13 +41,13 @@ int Program::run(int argc, char** argv, const std::function<void(Control&)>& bod
   } catch (const Error&) {
     wrong = std::current_exception();
   }
-  // At once, before anything is done that must not be left alone.
+  // First of all, before anything that must not outlive perflab.
   const bool alone = control_fd_ >= 0 && !end_with_perflab();
-  // A file size limit is an error of a write like any other, not the end of the process.
+  // Exceeding the file size limit is an ordinary write error and must not kill the process.
   std::signal(SIGXFSZ, SIG_IGN);
   Control control(control_fd_);
   try {
-    if (alone) throw Failed("perflab is gone");
+    if (alone) throw Failed("perflab has ended");
     if (wrong) std::rethrow_exception(wrong);
     body(control);
     return 0;

@@ -1,6 +1,5 @@
-// What programs of perflab have in common: options, the control channel, how they end with perflab, and what
-// becomes of an error: a line on standard error, a message to perflab (docs/formats.md, section 3) and the
-// exit code.
+// The common part of perflab's programs: options, the control channel, ending with perflab, and error
+// reporting as a line on standard error, a message to perflab (docs/formats.md, section 3) and an exit code.
 //
 // Example:
 //   int main(int argc, char** argv) {
@@ -27,23 +26,23 @@ namespace perflab {
 inline constexpr const char* kControlOption = "control-fd";
 inline constexpr int kMostDescriptors = 1'000'000;
 
-// How long a program may go on when perflab has ended.
+// What a program does when perflab has ended.
 enum class WhenPerflabEnds {
-  kFinish,     // until it has ended in order by its closed channel; some seconds
-  kTerminate,  // as after SIGTERM, which the program handles
-  kKill        // not at all
+  kFinish,     // exits in order, triggered by the closed channel, within a few seconds
+  kTerminate,  // exits as after SIGTERM, which the program handles
+  kKill        // is killed at once
 };
 
 class Program {
  public:
-  // `arguments` as the usage has them, e.g. "--config FILE [--control-fd N]".
+  // `arguments` is the usage text, e.g. "--config FILE [--control-fd N]".
   Program(std::string name, const std::string& arguments, WhenPerflabEnds end);
 
-  // To be added to; --control-fd is there.
+  // Add the program's own options here; --control-fd is predefined.
   [[nodiscard]] Options& options() noexcept { return options_; }
 
-  // Reads the options and runs `body`, with a control channel that may be unattached. Nothing may stand
-  // behind the options. Returns the exit code; what `body` throws is reported.
+  // Parses the options and runs `body` with a control channel, which may be unconnected. Positional arguments
+  // are refused. Returns the exit code; exceptions of `body` are reported.
   int run(int argc, char** argv, const std::function<void(Control&)>& body);
 
  private:

@@ -1,4 +1,4 @@
-// Queues in one block of memory, which is used again: values go round in it.
+// Queues in one reused block of memory (ring buffers).
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace perflab {
 
-// Allocates only while its capacity is raised.
+// Allocates only when its capacity is raised.
 template <typename T>
 class BoundedQueue {
  public:
-  // Room for that many; keeps what is queued.
+  // Makes room for `capacity` values; keeps queued ones.
   void reserve(std::size_t capacity) {
     if (capacity <= places_.size()) return;
     std::vector<T> larger(capacity);
@@ -23,11 +23,11 @@ class BoundedQueue {
   }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  // From the oldest on.
+  // The i-th value, counted from the oldest.
   [[nodiscard]] const T& operator[](std::size_t i) const noexcept { return places_[place(i)]; }
   [[nodiscard]] std::size_t capacity() const noexcept { return places_.size(); }
 
-  // There must be room.
+  // Precondition: there is room.
   void push_back(T value) noexcept {
     assert(size_ < places_.size());
     places_[place(size_++)] = std::move(value);
@@ -38,10 +38,10 @@ class BoundedQueue {
     places_[first_] = std::move(value);
     ++size_;
   }
-  // Where the first and the last value lie, from 0 to the capacity; there must be one.
+  // Positions of the first and last value, from 0 to the capacity. Precondition: not empty.
   [[nodiscard]] std::size_t front_place() const noexcept { return first_; }
   [[nodiscard]] std::size_t back_place() const noexcept { return place(size_ - 1); }
-  // There must be one.
+  // Precondition: not empty.
   T pop_front() noexcept {
     assert(size_ > 0);
     T value = std::move(places_[first_]);
@@ -61,7 +61,7 @@ class BoundedQueue {
   std::size_t size_ = 0;
 };
 
-// Grows where it has no room, and never shrinks: no allocation once it is warm.
+// Grows when full and never shrinks: no allocation once it is warm.
 template <typename T>
 class GrowingQueue : public BoundedQueue<T> {
  public:

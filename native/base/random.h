@@ -1,4 +1,4 @@
-// Numbers that look random and are the same for the same seed on every machine.
+// Pseudo-random numbers that are the same for the same seed on every machine.
 //
 // Example:
 //   SplitMix64 random(mixed(seed) + place);
@@ -11,7 +11,7 @@
 
 namespace perflab {
 
-// SplitMix64 (Steele, Lea and Flood, 2014): neighbouring values give unrelated ones.
+// SplitMix64 (Steele, Lea and Flood, 2014): neighbouring inputs give unrelated outputs.
 [[nodiscard]] constexpr std::uint64_t mixed(std::uint64_t value) noexcept {
   value += 0x9e3779b97f4a7c15U;
   value = (value ^ (value >> 30U)) * 0xbf58476d1ce4e5b9U;
@@ -28,9 +28,9 @@ class SplitMix64 {
     state_ += 0x9e3779b97f4a7c15U;
     return value;
   }
-  // More than 0, at most 1.
+  // In (0, 1].
   constexpr double uniform() noexcept { return (static_cast<double>(next() >> 11U) + 1.0) * 0x1p-53; }
-  // With that mean.
+  // Exponentially distributed with this mean.
   double exponential(double mean) noexcept { return -mean * std::log(uniform()); }
 
  private:

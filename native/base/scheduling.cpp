@@ -23,7 +23,8 @@ struct SchedulingAttributes {
 };
 
 constexpr std::uint32_t kDeadlinePolicy = 6;        // SCHED_DEADLINE
-constexpr std::uint64_t kResetOnFork = 1;           // SCHED_FLAG_RESET_ON_FORK; without it such a thread starts none
+constexpr std::uint64_t kResetOnFork = 1;           // SCHED_FLAG_RESET_ON_FORK; without it a deadline thread
+                                                    // cannot start others
 
 constexpr std::array<std::string_view, 8> kPolicies{"OTHER", "FIFO", "RR",       "BATCH",
                                                     "",      "IDLE", "DEADLINE", "EXT"};
@@ -31,7 +32,7 @@ constexpr std::array<std::string_view, 8> kPolicies{"OTHER", "FIFO", "RR",      
 }  // namespace
 
 bool read_scheduling(int tid, Scheduling& scheduling) {
-  // As many as the kernel can be built for.
+  // The largest number of CPUs that the kernel can be built for.
   thread_local std::array<unsigned long, 8192 / (8 * sizeof(unsigned long))> mask;
   const long bytes = syscall(SYS_sched_getaffinity, tid, sizeof mask, mask.data());
   if (bytes < 0) return false;
@@ -40,7 +41,7 @@ bool read_scheduling(int tid, Scheduling& scheduling) {
   scheduling.policy = attributes.policy;
   scheduling.priority = attributes.priority;
   scheduling.nice = attributes.nice;
-  // The others have a time slice there.
+  // For other policies the kernel returns a time slice in this field.
   const bool deadline = attributes.policy == kDeadlinePolicy;
   scheduling.runtime_ns = deadline ? attributes.runtime : 0;
   scheduling.deadline_ns = deadline ? attributes.deadline : 0;

@@ -36,8 +36,8 @@ std::size_t sequence_length(std::string_view text, std::size_t offset) noexcept 
   return 0;
 }
 
-// Characters that would end or disguise the line: C0, DEL, C1, the Unicode line separators, and what turns the
-// direction of writing or is not seen (as perflab/output.py).
+// Characters that would break or disguise the line: C0, DEL, C1, Unicode line separators, bidirectional
+// controls and invisible characters (like perflab/output.py).
 bool breaks_line(std::string_view sequence) {
   if (sequence.size() == 1) return static_cast<unsigned char>(sequence[0]) < 0x20 || sequence[0] == 0x7f;
   if (sequence.size() == 2) {
@@ -127,7 +127,7 @@ std::size_t find_invalid_utf8(std::string_view text) noexcept {
 }
 
 std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates) {
-  constexpr std::size_t kLongestWord = 64;  // what is longer is no misspelling
+  constexpr std::size_t kLongestWord = 64;  // longer words are not misspellings
   if (word.empty() || word.size() > kLongestWord) return {};
   const std::string typed = lower(word);
   std::string_view best;
@@ -140,7 +140,7 @@ std::string_view closest(std::string_view word, const std::vector<std::string_vi
     }
   }
   if (!best.empty()) return best;
-  for (const std::string_view candidate : candidates) {  // "topic_name" means "topic"
+  for (const std::string_view candidate : candidates) {  // "topic_name" matches "topic"
     if (candidate.size() > best.size() && candidate.size() > 2 &&
         typed.find(lower(candidate)) != std::string::npos) {
       best = candidate;
@@ -149,7 +149,7 @@ std::string_view closest(std::string_view word, const std::vector<std::string_vi
   if (!best.empty()) return best;
   std::size_t best_prefix = 0;
   for (const std::string_view candidate :
-       candidates) {  // "freq" means "frequency", "subscribers" "subscriptions"
+       candidates) {  // "freq" matches "frequency", "subscribers" "subscriptions"
     const auto end = std::ranges::mismatch(typed, lower(candidate)).in1;
     const auto prefix = static_cast<std::size_t>(end - typed.begin());
     const bool abbreviated = prefix == typed.size() && prefix >= 3;

@@ -1,4 +1,4 @@
-// Text of unknown origin made fit for one line of an error message.
+// Makes text of unknown origin fit for one line of an error message.
 //
 // Example:
 //   one_line("a\nb");        // a\x0ab
@@ -14,19 +14,19 @@ namespace perflab {
 
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-// Control characters and bytes that are not UTF-8 become \xNN.
+// Escapes control characters and invalid UTF-8 as \xNN.
 std::string one_line(std::string_view text);
 
-// In single quotes, one line, shortened in the middle of long texts.
+// One line in single quotes; long texts are shortened in the middle.
 std::string quote(std::string_view text);
 
 // "a, b or c"
 std::string list_of(const std::vector<std::string_view>& words);
 
-// The offset of the first byte that is not part of well-formed UTF-8, or npos.
+// The offset of the first byte that is not well-formed UTF-8, or npos.
 std::size_t find_invalid_utf8(std::string_view text) noexcept;
 
-// The candidate that `word` was probably meant to be, or "" where none is near.
+// The candidate that `word` probably stands for, or "" if none is close.
 std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 }  // namespace perflab

@@ -1,4 +1,4 @@
-// Instants and durations: nanoseconds in an int64, and the kernel's form of them.
+// Instants and durations as int64 nanoseconds, and their conversion to timespec.
 #pragma once
 
 #include <time.h>
@@ -22,12 +22,12 @@ inline constexpr Nanoseconds kNanosecondsPerSecond = 1'000'000'000;
   return static_cast<Nanoseconds>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-// `time` is not negative.
+// Precondition: `time` is not negative.
 [[nodiscard]] constexpr timespec to_timespec(Nanoseconds time) noexcept {
   return {static_cast<time_t>(time / kNanosecondsPerSecond), static_cast<long>(time % kNanosecondsPerSecond)};
 }
 
-// clock_gettime(2); kUnknownTime where there is no such clock, e.g. of a thread that has ended.
+// clock_gettime(2); kUnknownTime if the clock does not exist, e.g. that of a thread that has ended.
 [[nodiscard]] inline Nanoseconds read_clock(clockid_t clock) noexcept {
   timespec time{};
   return clock_gettime(clock, &time) == 0 ? to_nanoseconds(time) : kUnknownTime;

@@ -1,4 +1,4 @@
-// Numbers as words for people.
+// Numbers as text for messages.
 #pragma once
 
 #include <string>

@@ -24,7 +24,7 @@ LedgerEntry entry_of(Loss loss, const Stream& stream, const Packet& packet) {
   return {.loss = loss, .file = stream.files[packet.file], .offset = packet.file_offset};
 }
 
-constexpr std::size_t kMostMissing = 4096;  // a number may be anything
+constexpr std::size_t kMostMissing = 4096;  // a damaged number may be huge
 
 // "ros2_3" is ("ros2", 3).
 std::optional<std::pair<std::string_view, std::uint32_t>> number_of(std::string_view name) {
@@ -39,10 +39,10 @@ std::optional<std::pair<std::string_view, std::uint32_t>> number_of(std::string_
 
 struct Numbered {
   std::set<std::uint32_t> numbers;
-  bool are_cpus = true;  // as far as packets say
+  bool are_cpus = true;  // false if a stream has another CPU, or none
 };
 
-// The files of all streams by folder and name without the number, where that number is the CPU.
+// Files of all streams by folder and name without the number, if the number is the CPU.
 std::map<std::string, Numbered> by_channel(const Trace& trace) {
   std::map<std::string, Numbered> channels;
   const auto add = [&](const std::string& file, const Stream* stream) {
@@ -59,8 +59,8 @@ std::map<std::string, Numbered> by_channel(const Trace& trace) {
   return channels;
 }
 
-// Of perflab's own traces: the last packet of a stream ends when the recording did, whenever its last event
-// was.
+// In perflab's own traces, the last packet of a stream ends when the recording ended, regardless of its last
+// event.
 bool ends_with_recording(const Trace& trace) {
   return trace.metadata.environment_text("stream_end") == "recording";
 }
@@ -81,7 +81,7 @@ std::optional<LedgerEntry> missing_begin(const Trace& trace, const Stream& strea
   const auto known_from = first.begin_cycles ? to_ns(trace, first.begin_cycles) : own.first_ns;
   const std::uint64_t before = first.sequence_number.value_or(0);
   const bool is_late = known_from && *known_from > begin_ns;
-  // Where the packet says no more than its first event, the stream may have been silent before.
+  // If the packet only states its first event, the stream may have been silent before.
   if (before == 0 && (!is_late || known_from == own.first_ns)) return std::nullopt;
   LedgerEntry entry = entry_of(Loss::missing_begin, stream, first);
   entry.count = std::max<std::uint64_t>(before, 1);
@@ -101,7 +101,7 @@ std::optional<LedgerEntry> missing_end(const Trace& trace, const Stream& stream,
   if (stream.packets.empty()) return std::nullopt;
   const Packet& last = stream.packets.back();
   const auto known_to = last.end_cycles ? to_ns(trace, last.end_cycles) : own.last_ns;
-  // Where the packet says no more than its last event, the stream may have been silent after.
+  // If the packet only states its last event, the stream may have been silent afterwards.
   if (!known_to || *known_to >= end_ns || (known_to == own.last_ns && !ends_with_recording(trace)))
     return std::nullopt;
   LedgerEntry entry = entry_of(Loss::missing_end, stream, last);
@@ -146,7 +146,8 @@ std::vector<LedgerEntry> missing_streams(const Trace& trace) {
     if (!files.contains(file)) missing.insert(file);
   }
   const auto environment = [&](const char* key) { return trace.metadata.environment_text(key).value_or(""); };
-  // Of the kernel CPUs that are offline have no stream. Every LTTng that numbers streams so writes indices.
+  // CPUs that are offline have no kernel stream. Every LTTng version that numbers streams this way writes
+  // indices.
   if (!trace.indexed_files.empty() && environment("tracer_name").starts_with("lttng") &&
       environment("domain") == "ust") {
     for (const auto& [name, channel] : by_channel(trace)) {

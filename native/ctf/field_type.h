@@ -1,8 +1,8 @@
-// The types of fields, as the metadata of a trace (TSDL, CTF 1.8) declares them.
+// Types of fields as the metadata of a trace declares them (TSDL, CTF 1.8).
 //
-// A type is immutable once it is parsed and is shared by all fields that have it. Sizes and alignments are in
-// bits, as in the metadata. Names are as in the metadata but without the one leading underscore that tracers
-// put before names to keep them from being keywords ("_vpid" is "vpid"); this is what babeltrace2 shows, too.
+// A type is immutable after parsing and shared by all fields that have it. Sizes and alignments are in bits,
+// as in the metadata. Names are as in the metadata, without the single leading underscore by which tracers
+// keep names from being keywords ("_vpid" becomes "vpid", as in babeltrace2).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace perflab::ctf {
 
 enum class ByteOrder : std::uint8_t { little, big };
 
-// Where a field stands. Lengths of sequences and selectors of variants refer to fields of the same or of an
-// earlier scope.
+// Scope of a field. Lengths of sequences and selectors of variants refer to fields of the same or an earlier
+// scope.
 enum class Scope : std::uint8_t {
   packet_header,
   packet_context,
@@ -28,10 +28,9 @@ enum class Scope : std::uint8_t {
 };
 inline constexpr std::size_t kScopes = 6;
 
-// The way to a field: a scope, and then the index of the field in each structure on the way. What a length or
-// a selector names, resolved by the parser. Arrays, sequences and variants are not walked through except that
-// a variant's option that holds the referring field itself may be: the index of the option then stands in the
-// path.
+// Path to a field: a scope, then the index of the field in each structure on the way. The parser resolves the
+// names of lengths and selectors to paths. A path does not lead through arrays or sequences, and through a
+// variant only if its option contains the referring field; the path then has the option's index.
 struct FieldPath {
   Scope scope = Scope::payload;
   std::vector<std::uint32_t> indices;
@@ -46,15 +45,15 @@ struct Integer {
   std::uint32_t alignment = 1;  // a power of two
   bool is_signed = false;
   ByteOrder order = ByteOrder::little;
-  std::uint32_t base = 10;             // for showing: 2, 8, 10, 16
+  std::uint32_t base = 10;             // for display: 2, 8, 10, 16
   bool is_text = false;                // encoding is UTF8 or ASCII: arrays of 8-bit ones are text
-  std::optional<std::uint32_t> clock;  // index into Metadata::clocks, where the value is one of that clock
+  std::optional<std::uint32_t> clock;  // index into Metadata::clocks if the value is a time of that clock
   bool operator==(const Integer&) const = default;
 };
 
 struct Float {
   std::uint32_t exponent_bits = 0;
-  std::uint32_t mantissa_bits = 0;  // with the hidden bit: 24 for binary32, 53 for binary64
+  std::uint32_t mantissa_bits = 0;  // including the hidden bit: 24 for binary32, 53 for binary64
   std::uint32_t alignment = 1;
   ByteOrder order = ByteOrder::little;
   bool operator==(const Float&) const = default;
@@ -62,7 +61,7 @@ struct Float {
 
 struct EnumerationMapping {
   std::string label;
-  // Both ends are in the range; as the integer's signedness says, in two's complement.
+  // Inclusive limits of the range; two's complement if the integer is signed.
   std::uint64_t lowest = 0;
   std::uint64_t highest = 0;
   bool operator==(const EnumerationMapping&) const = default;
@@ -95,13 +94,13 @@ struct NamedField {
 
 struct Structure {
   std::vector<NamedField> fields;
-  std::uint32_t minimum_alignment = 1;  // of `align(N)`; the fields may ask for more
+  std::uint32_t minimum_alignment = 1;  // from `align(N)`; fields may require more
 };
 
 struct Variant {
   FieldPath selector;               // an enumeration
-  std::vector<NamedField> options;  // named as the labels of the enumeration
-  // For each range of the selector the option it chooses, in the order of the enumeration's mappings.
+  std::vector<NamedField> options;  // named like the labels of the enumeration
+  // The option that each range of the selector chooses, in the order of the enumeration's mappings.
   struct Choice {
     std::uint64_t lowest = 0;
     std::uint64_t highest = 0;
@@ -118,15 +117,14 @@ struct FieldType {
   FieldType(Kind of);  // NOLINT: a type is its kind
 
   Kind kind;
-  // Bits to which a field of this type is aligned, as CTF 1.8 section 4 says: of a structure the largest of
-  // its own and its fields'; of an array or sequence that of its element; of a variant 1 (its option aligns
-  // itself).
+  // Alignment of a field of this type in bits (CTF 1.8, section 4): of a structure, the largest of its own
+  // and its fields'; of an array or sequence, its element's; of a variant 1 (its option aligns itself).
   std::uint32_t alignment = 1;
-  std::uint64_t minimum_bits = 0;  // that it takes at the least, without alignment; at most kLongestArray
+  std::uint64_t minimum_bits = 0;  // minimum size without alignment; at most kLongestArray
 };
 inline constexpr std::uint64_t kLongestArray = std::uint64_t{1} << 56U;
 
-// The integer that a field is, or by which it is an enumeration; null for other types.
+// The integer type of an integer or enumeration; null for other types.
 [[nodiscard]] inline const Integer* integer_of(const FieldType& type) noexcept {
   if (const auto* integer = std::get_if<Integer>(&type.kind)) return integer;
   const auto* enumeration = std::get_if<Enumeration>(&type.kind);

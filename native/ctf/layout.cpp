@@ -5,8 +5,7 @@
 namespace perflab::ctf {
 namespace {
 
-// Types are shared, so a few lines of metadata can describe a structure with more fields than any memory
-// holds.
+// Types are shared, so a few lines of metadata can describe a structure with more fields than fit in memory.
 constexpr std::uint32_t kMaximumFields = 1U << 16U;
 constexpr int kMaximumDepth = 100;
 

@@ -28,16 +28,17 @@ namespace perflab::ctf {
 // In the order of FieldType::Kind.
 enum class FieldKind { integer, floating, enumeration, text, array, sequence, structure, variant };
 
-// A field with the places of everything in it.
+// A field and the slots of everything in it.
 struct FieldLayout {
   std::string name;
   FieldKind kind = FieldKind::structure;
   const FieldType* type = nullptr;
-  std::uint32_t slot = 0;  // the first, from the start of the event's slots (inside an element: of its)
+  std::uint32_t slot = 0;  // first slot, from the start of the event's slots (inside an element: of the
+                           // element)
   std::uint32_t width = 0;            // number of slots
   bool is_signed = false;             // integers and enumerations
   bool bytes = false;                 // arrays and sequences: the elements lie as bytes in the mapped file
-  bool is_text = false;               // these bytes are text; it ends at the first zero
+  bool is_text = false;               // these bytes are text that ends at the first zero
   std::vector<FieldLayout> children;  // fields, options, or the one element (its slots count from 0)
 
   [[nodiscard]] const FieldLayout* child(std::string_view field) const noexcept;
@@ -52,7 +53,7 @@ struct EventLayout {
   std::optional<FieldLayout> context;
   std::optional<FieldLayout> payload;
 
-  // A top-level field of the payload, or of a context; null where there is none.
+  // A top-level field of the payload, or of a context; null if there is none.
   [[nodiscard]] const FieldLayout* payload_field(std::string_view name) const noexcept;
   [[nodiscard]] const FieldLayout* context_field(std::string_view name) const noexcept;
 };

@@ -1,5 +1,4 @@
-// What of a trace is missing or could not be read. Reading goes on wherever it can; every loss is written
-// down here.
+// The ledger lists the parts of a trace that are missing or unreadable. Reading continues wherever possible.
 #pragma once
 
 #include <array>
@@ -23,12 +22,12 @@ enum class Loss : std::uint8_t {
                       // are not read
   undecodable_event,  // an event cannot be decoded; the rest of its packet is not read (`count` bytes)
   backwards_time,     // an event is older than the one before it in its stream
-  unreadable_stream,  // a file of the trace cannot be opened, or is none of this trace's
+  unreadable_stream,  // a file of the trace cannot be opened, or belongs to another trace
   unreadable_metadata,  // a directory with a metadata file that cannot be parsed
-  foreign_uuid,  // `count` packets of a file have the UUID of another trace; they are read all the same
+  foreign_uuid,  // `count` packets of a file have the UUID of another trace; they are read nevertheless
 };
 
-// As tables and JSON call it.
+// Name in tables and JSON.
 [[nodiscard]] constexpr const char* name_of(Loss loss) noexcept {
   constexpr std::array kNames{"discarded_events",  "missing_begin",       "missing_end",
                               "missing_stream",    "lost_packets",        "truncated_packet",
@@ -40,11 +39,10 @@ enum class Loss : std::uint8_t {
 struct LedgerEntry {
   Loss loss = Loss::corrupt_packet;
   std::uint64_t count = 0;                // events, packets or bytes, see Loss
-  bool count_is_exact = true;             // false: at least one, nobody knows how many
+  bool count_is_exact = true;             // false: at least one, number unknown
   std::string file{};                     // relative to the directory that was opened
   std::optional<std::uint64_t> offset{};  // byte in the file
-  // Between which instants (ns of the trace's clock without its offset) the loss lies; nothing where not
-  // known.
+  // The loss lies between these instants (ns of the trace's clock without its offset); nothing if unknown.
   std::optional<std::int64_t> begin_ns{};
   std::optional<std::int64_t> end_ns{};
   std::string message{};  // one line: what, where

@@ -24,7 +24,7 @@ std::size_t page_size() {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  // Not blocking: a named pipe in the directory must not hold up the reader.
+  // Non-blocking: a named pipe in the directory must not block the reader.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.open()) fail("cannot be opened");
   struct stat status{};
@@ -40,7 +40,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
     result->data_ = result->copy_.data();
     return result;
   }
-  // One page more than the file needs stays anonymous memory: what can be read beyond.
+  // The mapping is one page longer than the file; anonymous memory makes that page readable.
   const std::size_t page = page_size();
   const std::size_t whole = (result->size_ + page - 1) / page * page;
   void* place = mmap(nullptr, whole + page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -76,7 +76,7 @@ bool MappedFile::readable(std::size_t begin, std::size_t end) const noexcept {
   begin = begin / page_size() * page_size();
   while (madvise(static_cast<std::uint8_t*>(mapping_) + begin, end - begin, MADV_POPULATE_READ) != 0) {
     if (errno == EFAULT || errno == EHWPOISON) return false;
-    if (errno != EINTR && errno != EAGAIN) break;  // the kernel does not know how
+    if (errno != EINTR && errno != EAGAIN) break;  // not supported by the kernel
   }
 #endif
   return true;
@@ -84,7 +84,7 @@ bool MappedFile::readable(std::size_t begin, std::size_t end) const noexcept {
 
 bool MappedFile::can_tell_what_is_readable() noexcept {
 #ifdef MADV_POPULATE_READ
-  // Of no bytes, which fails where the advice is unknown.
+  // Advice on zero bytes fails only if the kernel does not know the advice.
   return madvise(nullptr, 0, MADV_POPULATE_READ) == 0;
 #else
   return false;

@@ -1,10 +1,9 @@
-// A file in memory, read-only.
+// A read-only file in memory.
 //
-// The memory after the last byte can be read as far as kReadableBeyond (zeros, or whatever stands there): the
-// decoder loads whole words and cuts off what does not belong to the field. A file that another program makes
-// shorter while it is mapped, or whose disk fails, ends the process with SIGBUS where it is touched, as with
-// every mapped file: readable() is to be asked before. What goes wrong between that and the use still ends
-// the process; tracers only ever append.
+// Up to kReadableBeyond bytes after the last byte can be read (zeros or arbitrary data): the decoder loads
+// whole words and masks what does not belong to the field. As with every mapped file, an access ends the
+// process with SIGBUS if another program truncates the file or its disk fails: call readable() before. An
+// error between that call and the access still ends the process; tracers only append.
 #pragma once
 
 #include <cstddef>
@@ -31,15 +30,14 @@ class MappedFile {
   [[nodiscard]] const std::uint8_t* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  // Reads [begin, end) from the file into memory, and says whether that can be done. Of more than
-  // kReadAtOnce bytes only the last are read. Always true before Linux 5.14, which cannot tell.
+  // Reads [begin, end) from the file into memory, and returns whether that is possible. Of more than
+  // kReadAtOnce bytes, only the last are read. Always true before Linux 5.14, which cannot check it.
   [[nodiscard]] bool readable(std::size_t begin, std::size_t end) const noexcept;
   static constexpr std::size_t kReadAtOnce = std::size_t{4} << 20U;
 
   [[nodiscard]] static bool can_tell_what_is_readable() noexcept;
 
-  // Gives back the memory of whole pages in [begin, end); they are read from the file again where they are
-  // used again.
+  // Frees the memory of whole pages in [begin, end); later accesses read the file again.
   void release(std::size_t begin, std::size_t end) const noexcept;
 
  private:
@@ -47,7 +45,7 @@ class MappedFile {
 
   const std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
-  void* mapping_ = nullptr;  // null where the bytes are copied
+  void* mapping_ = nullptr;  // null if the bytes are a copy
   std::size_t mapped_ = 0;
   std::vector<std::uint8_t> copy_;
 };

@@ -20,7 +20,7 @@ using tsdl::Expression;
 using tsdl::in_quotes;
 using tsdl::Location;
 
-// A bound that no sensible trace comes near to: fields of all event classes, with their headers and contexts.
+// No sensible trace comes close to this limit: fields of all event classes, with their headers and contexts.
 constexpr std::uint64_t kMostFieldsOfAll = 4'000'000;
 
 std::optional<Uuid> uuid_of(std::string_view text) {
@@ -67,7 +67,7 @@ class Analysis : tsdl::Reporter {
  private:
   // Attributes of blocks.
 
-  // The attributes by name. Unknown ones are warned of, doubles refused.
+  // The attributes by name. Unknown ones cause a warning, repeated ones an error.
   std::map<std::string, const Attribute*> attributes_of(const Block& block,
                                                         std::initializer_list<const char*> known) {
     std::map<std::string, const Attribute*> result;
@@ -272,7 +272,7 @@ class Analysis : tsdl::Reporter {
     result_.streams.emplace(stream.id, std::move(stream));
   }
 
-  // Forgets the scopes of other streams.
+  // Clears the scopes of other streams.
   void begin_stream() {
     for (std::size_t i = index_of(Scope::packet_context); i < kScopes; ++i) types_.scopes[i].reset();
   }
@@ -292,7 +292,7 @@ class Analysis : tsdl::Reporter {
       fail(block.where, "this event has no 'stream_id', and there are {} streams; say of which it is",
            streams_.size());
     } else if (streams_.empty()) {
-      // A trace without any stream block has one stream of events without headers.
+      // A trace without a stream block has one stream of events without headers.
       StreamState state;
       state.scopes[index_of(Scope::packet_header)] = types_.scopes[index_of(Scope::packet_header)];
       state.where = block.where;
@@ -330,7 +330,7 @@ class Analysis : tsdl::Reporter {
     stream.events.emplace(event->id, std::move(event));
   }
 
-  // Fields that every reader of packets looks for must be of use.
+  // Checks the fields that every packet reader needs.
 
   const Built* scope(Scope which) const {
     const auto& built = types_.scopes[index_of(which)];

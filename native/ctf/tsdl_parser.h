@@ -1,8 +1,7 @@
-// Syntax of TSDL: from text to blocks with attributes and to types whose names are looked up already.
+// Syntax of TSDL: parses text to blocks with attributes, and to types with resolved names.
 //
-// What the parser does not know yet, because it may stand further down in the text, is left to metadata.cpp:
-// the trace's byte order, clocks, and the fields that lengths of sequences and selectors of variants refer
-// to.
+// metadata.cpp resolves what may be declared further down in the text: the trace's byte order, clocks, and
+// the fields that give lengths of sequences and selectors of variants.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +18,9 @@
 
 namespace perflab::ctf::tsdl {
 
-inline constexpr unsigned kDeepest = 100;  // levels of types inside each other
+inline constexpr unsigned kDeepest = 100;  // maximum nesting of types
 
-// The right side of `name = ...`, a length in brackets, a selector.
+// The right side of `name = ...`, a length in brackets, or a selector.
 struct Expression {
   enum class Kind : std::uint8_t { integer, text, path };
   Kind kind = Kind::integer;
@@ -35,7 +34,7 @@ struct Expression {
 struct TypeNode;
 
 struct FieldNode {
-  std::string name;  // as in the text, underscore and all
+  std::string name;  // as in the text, including underscores
   Location where;
   const TypeNode* type = nullptr;
 };
@@ -43,14 +42,14 @@ struct FieldNode {
 struct LabelNode {
   std::string label;
   Location where;
-  // Two's complement; `negative` says which sign the text gave.
+  // Two's complement; `negative` is the sign in the text.
   std::uint64_t lowest = 0;
   std::uint64_t highest = 0;
   bool lowest_negative = false;
   bool highest_negative = false;
 };
 
-// A type as written. Only what belongs to its kind is filled.
+// A type as written. Only the members of its kind are set.
 struct TypeNode {
   enum class Kind : std::uint8_t {
     integer,
@@ -61,16 +60,16 @@ struct TypeNode {
     variant,
     array,
     sequence,
-    later,  // a name that was not known where it was used: declared at the top level further down, or nowhere
+    later,  // a name that was unknown at its use: declared further down at the top level, or nowhere
   };
   Kind kind = Kind::integer;
   Location where;
   std::string name;    // of `later`
-  std::string advice;  // of `later`: what to do if the name is declared nowhere
+  std::string advice;  // of `later`: advice if the name is declared nowhere
 
-  Integer integer;                 // byte order and clock are not filled
-  Float floating;                  // the byte order is not filled
-  std::optional<ByteOrder> order;  // of both; nothing: that of the trace
+  Integer integer;                 // without byte order and clock
+  Float floating;                  // without the byte order
+  std::optional<ByteOrder> order;  // of integers and floats; nothing means the trace's
   std::optional<Expression> map;   // of integers
 
   const TypeNode* element = nullptr;  // of arrays and sequences; the integer of an enumeration
@@ -99,7 +98,7 @@ struct Document {
   std::vector<Block> blocks;
   std::unordered_map<std::string, const TypeNode*>
       types;                   // of the top level; "struct x", "enum x", "variant x", or "x"
-  std::deque<TypeNode> nodes;  // all types; they stay where they are
+  std::deque<TypeNode> nodes;  // owner of all types; addresses are stable
   std::vector<std::string> warnings;
 };
 

@@ -14,17 +14,17 @@ using tsdl::FieldNode;
 using tsdl::in_quotes;
 using tsdl::TypeNode;
 
-// Bounds that no sensible trace comes near to; they keep a small text from asking for more memory than there
-// is.
+// No sensible trace comes close to these limits; they keep a short text from requesting more memory than
+// there is.
 constexpr std::uint64_t kMostFields = 100'000;       // of one scope, those of types inside types included
 constexpr std::uint64_t kMostElements = 1ULL << 26;  // of an array, those of arrays inside it included
 
-// Without the one underscore that tracers put before names.
+// Removes the single underscore that tracers put before names.
 std::string_view without_underscore(std::string_view name) {
   return name.size() > 1 && name.front() == '_' ? name.substr(1) : name;
 }
 
-// Whether two names are the same but for one underscore in front of one of them.
+// Whether two names are equal except for one leading underscore.
 bool is_alike(std::string_view a, std::string_view b) {
   return without_underscore(a) == b || a == without_underscore(b);
 }
@@ -50,11 +50,11 @@ class ScopeBuilder : tsdl::Reporter {
   // While a type is built, the types around it are on a stack, outermost first.
   struct Frame {
     const TypeNode* node = nullptr;
-    const std::vector<Built>* built = nullptr;  // fields of a structure, as far as they are built
-    std::uint32_t current = 0;                  // which field or option is being built
+    const std::vector<Built>* built = nullptr;  // the fields of a structure that are built so far
+    std::uint32_t current = 0;                  // index of the field or option that is being built
   };
 
-  // Of a name that is declared further down at the top level: what is declared there.
+  // The declaration of a name that is declared further down at the top level.
   const TypeNode* resolved(const TypeNode* node) const {
     if (node->kind != TypeNode::Kind::later) return node;
     const auto found = types_.document.types.find(node->name);
@@ -64,14 +64,14 @@ class ScopeBuilder : tsdl::Reporter {
     return found->second;
   }
 
-  // In these scopes time stamps may be tied to the only clock without saying so: types are not shared with
-  // other scopes.
+  // In these scopes, time stamps may use the only clock implicitly: their types are not shared with other
+  // scopes.
   [[nodiscard]] bool has_implicit_clock() const {
     return types_.metadata.clocks.size() == 1 &&
            (scope_ == Scope::event_header || scope_ == Scope::packet_context);
   }
 
-  // Whether a type may be another one elsewhere, although it refers to no field.
+  // Whether a type depends on its place although it refers to no field.
   [[nodiscard]] bool depends_on_place(const TypeNode& node) const {
     const bool is_leaf = node.element == nullptr && node.fields == nullptr;
     const bool is_label = node.kind == TypeNode::Kind::enumeration;
@@ -158,7 +158,7 @@ class ScopeBuilder : tsdl::Reporter {
     return integer;
   }
 
-  // Whether the field that is being built is where every tracer puts time.
+  // Whether the field being built is where tracers put the time stamp.
   [[nodiscard]] bool is_time_stamp() const {
     if (frames_.empty() || frames_.back().node->kind != TypeNode::Kind::structure) return false;
     const Frame& frame = frames_.back();
@@ -197,7 +197,7 @@ class ScopeBuilder : tsdl::Reporter {
         warn(label.where, "the label {} stands for values that do not fit into {} bits {}",
              in_quotes(label.label), size, is_signed ? "with a sign" : "without a sign");
       }
-      // What lies beyond the type on one side is cut off there, so that no other value gets this label.
+      // Values outside of the type's range are cut off, so that no other value gets this label.
       std::uint64_t lowest = label.lowest;
       std::uint64_t highest = label.highest;
       constexpr std::uint64_t kLargestSigned = std::numeric_limits<std::int64_t>::max();
@@ -261,7 +261,7 @@ class ScopeBuilder : tsdl::Reporter {
     return built;
   }
 
-  // Names of fields without underscore, except where two would then be the same.
+  // Names of fields without underscore, unless two names would then be equal.
   static std::vector<std::string> shown_names(const std::vector<FieldNode>& fields) {
     std::vector<std::size_t> shortest_first(fields.size());
     std::iota(shortest_first.begin(), shortest_first.end(), std::size_t{0});
@@ -339,7 +339,7 @@ class ScopeBuilder : tsdl::Reporter {
     if (names.empty())
       fail(node.where, "this variant has no options; give it one for each label of its selector");
     const std::size_t depth = frames_.size();
-    TypeNode frame_node;  // the names of the options, where they are declared elsewhere
+    TypeNode frame_node;  // names of the options if they are declared elsewhere
     frame_node.kind = TypeNode::Kind::variant;
     frame_node.fields = written.fields;
     frames_.push_back({&frame_node, nullptr, 0});
@@ -356,8 +356,8 @@ class ScopeBuilder : tsdl::Reporter {
     return built;
   }
 
-  // Ties the options of a variant to the labels of its selector: those written alike, and then those alike
-  // but for one leading underscore.
+  // Connects a variant's options to the labels of its selector: first equal names, then names that differ by
+  // one leading underscore.
   void choose(Variant& variant, const std::vector<FieldNode>& options, const Enumeration& selector) const {
     std::unordered_map<std::string, std::uint32_t> as_written;
     for (std::size_t i = 0; i < options.size(); ++i) {
@@ -369,7 +369,7 @@ class ScopeBuilder : tsdl::Reporter {
         is_chosen[found->second] = true;
       }
     }
-    std::unordered_map<std::string, std::uint32_t> alike;  // to options that no label is written like
+    std::unordered_map<std::string, std::uint32_t> alike;  // options without an equal label
     for (std::size_t i = 0; i < options.size(); ++i) {
       if (is_chosen[i]) continue;
       alike.emplace(without_underscore(options[i].name), static_cast<std::uint32_t>(i));
@@ -392,9 +392,9 @@ class ScopeBuilder : tsdl::Reporter {
     }
   }
 
-  // Fields that lengths and selectors refer to.
+  // Fields for lengths and selectors.
 
-  // Which field of a structure `name` means, if it is among the first `count`.
+  // The field of a structure that `name` means, if it is among the first `count`.
   std::optional<std::uint32_t> field_index(const TypeNode& structure, std::size_t count,
                                            const std::string& name) const {
     auto& index = types_.indices[structure.fields.get()];
@@ -440,8 +440,8 @@ class ScopeBuilder : tsdl::Reporter {
     return follow(member.node, member.type, path, next + 1, way);
   }
 
-  // The way from the scope to the type at frames_[depth]. Arrays and sequences on the way add nothing: what
-  // is meant is in the same element.
+  // Path from the scope to the type at frames_[depth]. Arrays and sequences on the way add nothing: the field
+  // is in the same element.
   FieldPath way_to(std::size_t depth) const {
     FieldPath way;
     way.scope = scope_;
@@ -468,7 +468,7 @@ class ScopeBuilder : tsdl::Reporter {
   FieldPath find_field(const Expression& expression, const char* what, Built& target) const {
     const auto& path = expression.path;
     if (const auto place = absolute(path)) return find_absolute(expression, what, *place, target);
-    // In the structures around, from the innermost outward.
+    // Searches the surrounding structures, innermost first.
     for (std::size_t depth = frames_.size(); depth-- > 0;) {
       if (frames_[depth].node->kind != TypeNode::Kind::structure) continue;
       FieldPath way = way_to(depth);
@@ -477,7 +477,7 @@ class ScopeBuilder : tsdl::Reporter {
         return way;
       }
     }
-    // In the scopes before, from the last backward.
+    // Searches earlier scopes, last first.
     for (std::size_t i = index_of(scope_); i-- > 0;) {
       if (!types_.scopes[i]) continue;
       FieldPath way;
@@ -524,7 +524,8 @@ class ScopeBuilder : tsdl::Reporter {
     return way;
   }
 
-  // A path from the top of the scope that is being built: along the types around, until it turns off.
+  // Resolves a path from the top of the scope being built: it follows the types around the field, then leaves
+  // them.
   std::optional<Built> follow_around(const std::vector<std::string>& path, std::size_t next,
                                      FieldPath& way) const {
     for (std::size_t depth = 0; depth < frames_.size() && next < path.size(); ++depth) {

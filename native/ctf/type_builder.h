@@ -1,5 +1,5 @@
-// From types as they are written (tsdl_parser.h) to the types of fields: names, clocks and byte orders are
-// looked up, and the lengths of sequences and selectors of variants found among the fields before them.
+// Builds the types of fields from types as written (tsdl_parser.h): resolves names, clocks and byte orders,
+// and finds the fields that give lengths of sequences and selectors of variants.
 #pragma once
 
 #include <array>
@@ -20,30 +20,30 @@ inline constexpr std::array<const char*, kScopes> kScopeNames = {
 
 [[nodiscard]] constexpr std::size_t index_of(Scope scope) noexcept { return static_cast<std::size_t>(scope); }
 
-// A type with what is known of it while types are built.
+// A built type, with facts that are needed while other types are built.
 struct Built {
   FieldTypePtr type;
-  const tsdl::TypeNode* node = nullptr;  // as written: has the names as written
-  std::uint64_t fields = 0;              // with all inside
-  std::uint64_t elements = 1;  // integers, texts and so on in one field; of arrays: of all elements
+  const tsdl::TypeNode* node = nullptr;  // as written, including names
+  std::uint64_t fields = 0;              // including nested ones
+  std::uint64_t elements = 1;  // number of values in one field; for arrays, of all elements
   unsigned levels = 0;
-  bool refers = false;  // has a sequence or variant inside: differs from place to place
+  bool refers = false;  // contains a sequence or variant, so it depends on its place
 };
 
-// What the types of a trace are built from, and those that are built.
+// Input types of a trace, and the types built from them.
 struct Types {
   const tsdl::Document& document;
-  const Metadata& metadata;  // its byte order and its clocks
+  const Metadata& metadata;  // for its byte order and clocks
   tsdl::Reporter report;
-  std::array<std::optional<Built>, kScopes> scopes{};  // those that come before what is being built
+  std::array<std::optional<Built>, kScopes> scopes{};  // scopes before the current one
   std::uint64_t all_fields = 0;
-  std::unordered_map<const tsdl::TypeNode*, Built> shared{};  // types that are the same in all places
-  // Of structures that were looked into: the fields by their names as written.
+  std::unordered_map<const tsdl::TypeNode*, Built> shared{};  // types that do not depend on their place
+  // Fields by name as written, of the structures that were searched.
   std::unordered_map<const void*, std::unordered_map<std::string_view, std::uint32_t>> indices{};
   std::set<const tsdl::TypeNode*> warned{};
 };
 
-// The structure of a scope, which is known afterwards to scopes that come later. Throws MetadataError.
+// Builds the structure of a scope and makes it known to later scopes. Throws MetadataError.
 [[nodiscard]] FieldTypePtr build_scope(Types& types, Scope scope, const tsdl::Attribute& attribute);
 
 }  // namespace perflab::ctf

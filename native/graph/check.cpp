@@ -19,7 +19,7 @@
 namespace perflab::graph {
 namespace {
 
-// Collects what the rules need to say where they were broken.
+// Adds the place to the messages of broken rules.
 class Reporter {
  public:
   explicit Reporter(const Locate& locate) : locate_(locate) {}
@@ -46,7 +46,7 @@ void each(const Parts& parts, const Item& node, Part part, Visit visit) {
 
 template <const auto& words>
 std::string value_problem(middleware::form::Words<words> /*form*/, std::string_view /*name*/, auto value) {
-  return word_of(words, value).empty() ? "a QoS policy has no value of this version" : "";
+  return word_of(words, value).empty() ? "a QoS policy has an unknown value" : "";
 }
 std::string value_problem(middleware::form::Depth /*form*/, std::string_view name, std::int32_t value) {
   return value > 0 ? "" : fmt::format("{} is {}; it must be at least 1", name, value);
@@ -81,21 +81,22 @@ std::string qos_problem(const perflab_qos& qos) {
   });
   if (!problem.empty()) return problem;
   if (qos.history == PERFLAB_KEEP_LAST && qos.depth > std::min(qos.max_samples_per_instance, qos.max_samples)) {
-    return fmt::format("depth is {}, more than max_samples or max_samples_per_instance has room for; let it be smaller",
+    return fmt::format("depth is {}, more than max_samples or max_samples_per_instance allows; make it "
+                       "smaller",
                        qos.depth);
   }
   if (qos.max_samples_per_instance != PERFLAB_COUNT_UNLIMITED && qos.max_samples_per_instance > qos.max_samples) {
-    return fmt::format("max_samples_per_instance is {}, more than max_samples, {}; let it be smaller",
+    return fmt::format("max_samples_per_instance is {}, more than max_samples, {}; make it smaller",
                        qos.max_samples_per_instance, qos.max_samples);
   }
   if (qos.time_based_filter_ns > qos.deadline_ns) {
-    return fmt::format("time_based_filter is {}, longer than the deadline, {}; let it be shorter",
+    return fmt::format("time_based_filter is {}, longer than the deadline, {}; make it shorter",
                        duration_text(qos.time_based_filter_ns), duration_text(qos.deadline_ns));
   }
   return {};
 }
 
-// None of the policies that only the other ends can have.
+// Checks that no policies of the other kind of endpoint are set.
 void check_ends(const perflab_qos& qos, middleware::Ends others, fmt::format_string<const char* const&> problem, const Item& item,
                 const Reporter& reporter) {
   middleware::each_policy([&](const auto& row) {
@@ -122,7 +123,7 @@ void check_publisher(const Publisher& publisher, message::Formats& messages, con
   const message::Format& format = *messages.find(publisher.type);
   const bool sized = publisher.sized;
   if (sized) reporter.require_none(item, size_problem(messages, publisher.type, publisher.length));
-  if (!sized && !format.variable) reporter.fail(item, "messages of {} are of one size; right would be that", publisher.type);
+  if (!sized && !format.variable) reporter.fail(item, "messages of {} have a fixed size; use that size", publisher.type);
   if (!format.variable) reporter.require_none(item, size_problem(messages, publisher.type, publisher.size_bytes));
   if (const std::size_t bytes = format.payload_bytes(publisher.length); sized && bytes != publisher.size_bytes)
     reporter.fail(item, "size_bytes is {}; messages of {} with a length of {} have {} bytes", publisher.size_bytes,
@@ -154,7 +155,7 @@ void check_service_end(const End& end, message::Formats& messages, const Item& i
   reporter.require_none(item, qos_problem(end.qos));
 }
 
-// Ends of the same name differ by their number. `what` says in messages what the name is, e.g. "topic".
+// Ends with the same name differ by their number. `what` is the kind of name in messages, e.g. "topic".
 template <typename End>
 void check_unique(const std::vector<End>& ends, std::string End::* name, std::string_view end,
                   std::string_view what, const Item& node, Part part, const Reporter& reporter) {
@@ -169,7 +170,7 @@ void check_unique(const std::vector<End>& ends, std::string End::* name, std::st
   });
 }
 
-// What drives the publishers of a node, or its clients; fails where a rule on that is broken.
+// Tracks what drives the publishers or clients of a node; throws if a rule about that is broken.
 template <typename End>
 class Drivers {
  public:
@@ -178,7 +179,7 @@ class Drivers {
     std::string End::* name;
     std::string_view with, verb, driven,
         rule;                    // "publishes with publisher", "publishes", "published", "a publisher ..."
-    std::string_view where, by;  // a driver can name it; what says how often
+    std::string_view where, by;  // a driver that can name it; what sets its rate
   };
 
   Drivers(const Node& node, const std::vector<End>& ends, const Item& item, const Words& words,
@@ -204,19 +205,20 @@ class Drivers {
     }
   }
 
-  // `program`: one of the process's own drives what nothing else does. A node of a condition may be silent.
+  // `program`: a program of the process drives what nothing else does. A node of a condition may be silent.
   void finish(bool program) const {
     each(ends_, item_, words_.part, [&](const End& end, const Item& here) {
       const std::optional<Item>& driver = drivers_[here.index];
       if (!driver && (program || !node_.condition.empty())) {
         if (end.frequency_hz != 0.0)
-          reporter_.fail(here, "frequency_hz of {} is {}; of what only a program or nothing {}, it is 0", end.*words_.name,
+          reporter_.fail(here, "frequency_hz of {} is {}; it is 0 if only a program or nothing {} it", end.*words_.name,
                          end.frequency_hz, words_.verb);
         return;
       }
       if constexpr (requires { end.sized; }) {
         if (driver && !end.sized)
-          reporter_.fail(here, "{} misses the key 'size', which messages of {} need unless the program publishes them",
+          reporter_.fail(here, "{} lacks the key 'size', which messages of {} need unless the program "
+                               "publishes them",
                          end.*words_.name, end.type);
       }
       if (!driver) {
@@ -226,7 +228,7 @@ class Drivers {
       const bool timed = driver->part == Part::kTimer;
       const double expected = timed ? node_.timers[driver->index].frequency_hz() : 0.0;
       if (!(std::abs(end.frequency_hz - expected) <= 1e-9 * expected)) {
-        reporter_.fail(here, "frequency_hz of {} is {}; by {}, it is {}", end.*words_.name, end.frequency_hz,
+        reporter_.fail(here, "frequency_hz of {} is {}; according to {}, it is {}", end.*words_.name, end.frequency_hz,
                        words_.by, expected);
       }
     });
@@ -280,7 +282,7 @@ void check_action_server(const ActionServer& server, message::Formats& messages,
   if (server.reject_every < 0) reporter.fail(item, "reject_every is {}; it must be at least 0", server.reject_every);
 }
 
-// Which goals are cancelled is known by when they were due, one period after the other.
+// Goals to cancel are identified by their due times, so the timer must be regular.
 void check_cancelling(const Node& node, const Item& item, const Reporter& reporter) {
   each(node.timers, item, Part::kTimer, [&](const Timer& timer, const Item& here) {
     if (timer.regular()) return;
@@ -337,7 +339,7 @@ void check_timers(const Node& node, const Item& item, Drivers<Publisher>& publis
 
 void check_shape(const Reaction& reaction, const Node& node, const Item& here, const Reporter& reporter) {
   const std::string_view kind = word_of(kReactionWords, reaction.kind);
-  if (kind.empty()) reporter.fail(here, "the reaction has no kind of this version");
+  if (kind.empty()) reporter.fail(here, "the reaction has an unknown kind");
   const bool sink = reaction.kind == ReactionKind::kSink;
   const bool cyclic = reaction.kind == ReactionKind::kCyclic;
   if (reaction.on.empty()) reporter.fail(here, "a {} needs at least one topic in `on`", kind);
@@ -392,23 +394,24 @@ void check_program(const Process& process, const Item& here, const Reporter& rep
   if (!process.program.empty()) reporter.require_none(here, program_problem(process.program));
   for (const auto& [name, settings] : process.threads.program) {
     if (process.program.empty())
-      reporter.fail(here, "thread {} is that of a program, and process {} has none; right would be {} or {}", name,
+      reporter.fail(here, "thread {} would belong to a program, but process {} has none; right would be {} "
+                          "or {}", name,
                     process.name, kExecutorThreads, kMiddlewareThreads);
     reporter.require_none(here, thread_name_problem(name));
     reporter.require_none(here, thread_problem(settings));
   }
   if (process.ends && (process.program.empty() || process.outside()))
-    reporter.fail(here, "process {} shall end the measured part, and has no program that could", process.name);
+    reporter.fail(here, "process {} is to end the measured part, but has no program that could do it", process.name);
 }
 
-// Who ends the measured part, and within what, go together.
+// The process that ends the measured part and its time limit require each other.
 void check_end(const Graph& graph, const Reporter& reporter) {
   const auto ender = std::ranges::find_if(graph.processes, &Process::ends);
   const bool ends = ender != graph.processes.end();
   if (ends && graph.limit_ns <= 0)
     reporter.fail({Part::kProcess, static_cast<std::size_t>(ender - graph.processes.begin()), 0, 0},
-                  "process {} ends the measured part, and the graph says no 'limit' after which it has failed; add one, like "
-                  "limit: 60s",
+                  "process {} ends the measured part, but the graph has no 'limit' after which the trial "
+                  "fails; add one, like limit: 60s",
                   ender->name);
   if (!ends && graph.limit_ns != 0)
     reporter.fail({}, "'limit' is for graphs one of whose processes ends the measured part; add 'ends: true' to it, or remove "
@@ -436,7 +439,7 @@ void check_process(const Process& process, std::size_t index, const Reporter& re
       reporter.fail(item, "executor id {} is used twice in process {}", executor.id, process.name);
     }
     if (word_of(kExecutorWords, executor.kind).empty())
-      reporter.fail(item, "the executor has no kind of this version");
+      reporter.fail(item, "the executor has an unknown kind");
     reporter.require_none(item, threads_problem(executor.kind, executor.threads));
     reporter.require_none(item, executor_period_problem(executor.kind, executor.period_ns));
     reporter.require_none(item, thread_problem(executor.thread));
@@ -463,7 +466,7 @@ void check_bounds(const Graph& graph, const Reporter& reporter) {
   });
 }
 
-// The ends of a topic or service, `offering` the publishers or servers, in the order of the graph.
+// The ends of a topic or service; `offering` are the publishers or servers, in graph order.
 template <typename Offering, typename Taking>
 struct Ends {
   std::vector<std::pair<const Offering*, Item>> offering;
@@ -513,7 +516,7 @@ std::map<std::string, Action> actions_of(const Graph& graph) {
   return actions;
 }
 
-// `what` is the word for it: "topic".
+// `what` names it in messages: "topic".
 template <typename Offering, typename Taking>
 void check_type(std::string_view what, const std::string& name, const Ends<Offering, Taking>& ends,
                 const Reporter& reporter) {
@@ -532,7 +535,8 @@ void check_type(std::string_view what, const std::string& name, const Ends<Offer
   for (const auto& [end, item] : ends.taking) compare(end->type, item);
 }
 
-// `problem_of` compares the QoS of both; `taking` and `offering` are the words: "subscription", "publisher".
+// `problem_of` compares the QoS of both; `taking` and `offering` are their names in messages: "subscription",
+// "publisher".
 template <typename Offering, typename Taking>
 void check_compatibility(const std::string& name, const Ends<Offering, Taking>& ends,
                          std::string (*problem_of)(const perflab_qos&, const perflab_qos&),
@@ -547,10 +551,10 @@ void check_compatibility(const std::string& name, const Ends<Offering, Taking>& 
   }
 }
 
-// What a relay forwards has the size of what it received.
+// A relay's output has the size of its input.
 void check_relay_sizes(const Reaction& reaction, const Node& node, const Item& here,
                        const std::map<std::string, Topic>& topics, const Reporter& reporter) {
-  // All outputs must be of one size and all inputs of that size, so comparing with the first will do.
+  // All outputs must have one size and all inputs the same, so comparing with the first suffices.
   const Publisher& first = node.publishers[reaction.publish.front()];
   for (const std::size_t out : reaction.publish) {
     const Publisher& output = node.publishers[out];
@@ -594,8 +598,8 @@ void check_topics(const Graph& graph, const Reporter& reporter) {
   });
 }
 
-// A request that nobody answers would never be complete, so a client needs a server. A server may be without
-// clients; a second one is what a condition may add, and nobody else. `what`: "service" or "action".
+// An unanswered request would never complete, so a client needs a server. A server may have no clients; only
+// a condition may add a second server. `what`: "service" or "action".
 template <typename Ends>
 void require_server(const Graph& graph, std::string_view what, const std::string& name, const Ends& ends,
                     const std::map<std::string, Ends>& all, const Reporter& reporter) {
@@ -634,7 +638,7 @@ void check_actions(const Graph& graph, const Reporter& reporter) {
   }
 }
 
-// A keyed graph has at least one topic with a key; without one, keyed and not keyed would be the same.
+// A keyed graph has at least one topic with a key; otherwise `keyed` would have no effect.
 void check_keys(const Graph& graph, const Reporter& reporter) {
   if (!graph.keyed) return;
   bool found = false;
@@ -644,8 +648,8 @@ void check_keys(const Graph& graph, const Reporter& reporter) {
   });
   if (!found) {
     reporter.fail({Part::kGraph, 0, 0, 0},
-                  "the graph is keyed, and no type of its topics declares a key; remove 'keyed', or use a type with @key, "
-                  "like keyed_array1k");
+                  "the graph is keyed, but no type of its topics declares a key; remove 'keyed', or use a "
+                  "type with @key, like keyed_array1k");
   }
 }
 
@@ -688,7 +692,7 @@ std::string waitable_name_problem(std::string_view name) {
 
 namespace {
 
-// `kind` is that of names in full, "msg" or "srv", which may be left out.
+// `kind` is the middle part of a full name, "msg" or "srv", which may be omitted.
 std::string unknown(std::string_view what, std::string_view type, std::string_view kind,
                     const std::vector<std::string>& names) {
   std::string full(type);
@@ -710,7 +714,7 @@ std::string type_problem(message::Formats& messages, std::string_view type) {
 std::string service_type_problem(message::Formats& messages, std::string_view type) {
   const message::Format* const request = messages.find_request(type);
   if (request == nullptr && messages.find(type) != nullptr)
-    return fmt::format("type {} is no service; use one, like stamped1kb", type);
+    return fmt::format("type {} is not a service; use one, like stamped1kb", type);
   return request == nullptr ? unknown("service type", type, "srv", messages.names("srv")) : std::string();
 }
 
@@ -733,8 +737,8 @@ std::string filter_problem(message::Formats& messages, std::string_view type, co
   } catch (const BadInput& error) {
     return error.what();
   }
-  return fmt::format("filter: {} depends on the instant of publication, which is stamped after the filter was asked; filter by "
-                     "another field",
+  return fmt::format("filter: {} depends on the instant of publication, which is stamped after the filter is "
+                     "evaluated; filter by another field",
                      quote(filter));
 }
 
@@ -744,20 +748,20 @@ std::string instances_problem(message::Formats& messages, std::string_view type,
   if (instances == 1) return {};
   if (instances == 0) return "instances is 0; it must be at least 1";
   if (!known->key || !known->key->number()) {
-    return fmt::format("{} has no key that is a whole number, by which instances differ; use another type, like "
+    return fmt::format("{} has no integer key to distinguish instances; use another type, like "
                        "keyed_array1k, or remove 'instances'",
                        type);
   }
   const std::uint64_t most = known->key->number()->count();
   if (instances <= most) return {};
-  return fmt::format("instances is {}; the key of {} tells {} apart", instances, type, most);
+  return fmt::format("instances is {}; the key of {} can distinguish {}", instances, type, most);
 }
 
 std::string loan_problem(message::Formats& messages, std::string_view type) {
   const message::Format* known = messages.find(type);
   if (known == nullptr) return type_problem(messages, type);
   if (known->type->plain) return {};
-  return fmt::format("{} cannot be loaned, it has no fixed size; use shared or unique, or another type",
+  return fmt::format("{} cannot be loaned, because its size varies; use shared or unique, or another type",
                      type);
 }
 
@@ -767,14 +771,15 @@ std::string thread_name_problem(std::string_view name) {
     return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z');
   });
   if (!fits || is_digit(name.front()) || name.front() == '_')
-    return fmt::format("thread name {} is not fit; use 1 to {} of a-z, 0-9 and '_', beginning with a letter", quote(name),
+    return fmt::format("thread name {} is invalid; use 1 to {} of a-z, 0-9 and '_', beginning with a letter", quote(name),
                        kKernelKeeps);
   return {};
 }
 
 std::string program_problem(std::string_view program) {
   if (program.empty()) return "program is empty; name one, like perflab-simulator or ./build/my_node";
-  if (program.size() > 4096 || one_line(program) != program) return "program is no path of one printable line";
+  if (program.size() > 4096 || one_line(program) != program)
+    return "program is not a path of one printable line";
   return {};
 }
 
@@ -784,13 +789,13 @@ std::string thread_problem(const realtime::ThreadSettings& settings) {
     if (priority != 0) return fmt::format("priority {} has no policy; add policy FIFO or RR", priority);
   } else {
     const std::string_view policy = word_of(kPolicyWords, *settings.policy);
-    if (policy.empty()) return "the scheduling policy has no value of this version";
+    if (policy.empty()) return "the scheduling policy has an unknown value";
     const bool deadline = *settings.policy == realtime::Policy::kDeadline;
     if (!deadline && (settings.runtime_ns != 0 || settings.deadline_ns != 0 || settings.period_ns != 0))
       return fmt::format("policy {} has no runtime, deadline and period; remove them, or use DEADLINE", policy);
     if (deadline) {
       if (priority != 0) return "policy DEADLINE has no priority; remove it";
-      if (!settings.cpus.empty()) return "policy DEADLINE takes all CPUs, no choice of them; remove cpus";
+      if (!settings.cpus.empty()) return "policy DEADLINE cannot be pinned to CPUs; remove cpus";
       const bool ordered = settings.runtime_ns >= 1024 && settings.runtime_ns <= settings.deadline_ns &&
                            settings.deadline_ns <= settings.period_ns;
       if (!ordered) return "policy DEADLINE needs 1024 ns <= runtime <= deadline <= period";
@@ -845,7 +850,7 @@ std::string pace_problem(const Timer& timer) {
   if (timer.burst < 1 || timer.burst > kLargestBurst)
     return fmt::format("burst is {}; it must be from 1 to {}", timer.burst, kLargestBurst);
   if (timer.burst <= kLongestDuration / timer.period_ns) return {};
-  return fmt::format("from one burst of {} to the next is more than one day; let it be smaller or more frequent", timer.burst);
+  return fmt::format("bursts of {} are more than one day apart; make them smaller or more frequent", timer.burst);
 }
 
 std::string size_problem(message::Formats& messages, std::string_view type, std::uint32_t size) {

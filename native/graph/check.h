@@ -1,4 +1,4 @@
-// The rules that every graph obeys, whichever file it came from.
+// The rules that every graph must satisfy, whichever file it came from.
 //
 // Example:
 //   check(graph, [](const Item& item) { return "topology.yaml:3:5"; });
@@ -18,8 +18,8 @@
 namespace perflab::graph {
 
 inline constexpr std::size_t kMaxNodes = 10'000;
-// Publishers, subscriptions, clients, servers, ends of actions, waitables, timers, reactions and their references, over the
-// whole graph.
+// Publishers, subscriptions, clients, servers, action ends, waitables, timers, reactions and their
+// references, in the whole graph.
 inline constexpr std::size_t kMaxParts = 100'000;
 inline constexpr std::string_view kPartWords =
     "publishers, subscriptions, clients, servers, action clients and servers, waitables, timers and reactions";
@@ -27,7 +27,7 @@ inline constexpr std::size_t kMaxEdges = 1'000'000;
 
 inline constexpr std::int64_t kLargestBurst = 100'000;
 inline constexpr int kMaxExecutorThreads = 64;
-inline constexpr int kMaxParticipants = 64;  // of a process
+inline constexpr int kMaxParticipants = 64;  // per process
 
 enum class Part {
   kGraph,
@@ -46,7 +46,7 @@ enum class Part {
 };
 inline constexpr std::size_t kParts = 13;
 
-// The list of a process or node that holds such parts, as files call it: "publishers".
+// The key of the list of such parts in files, in a process or node: "publishers".
 [[nodiscard]] constexpr const char* list_name(Part part) {
   constexpr std::array<const char*, kParts> kNames{"",           "processes",     "executors", "nodes",
                                                    "publishers", "subscriptions", "clients",   "servers",
@@ -54,7 +54,7 @@ inline constexpr std::size_t kParts = 13;
   return kNames[static_cast<std::size_t>(part)];
 }
 
-// One part of a graph, by indexes; those that `part` does not need are 0.
+// One part of a graph, by indexes; indexes that `part` does not need are 0.
 struct Item {
   Part part = Part::kGraph;
   std::size_t process = 0;
@@ -62,7 +62,7 @@ struct Item {
   std::size_t index = 0;
 };
 
-// visit(node, item) for every node of the graph.
+// Calls visit(node, item) for every node of the graph.
 template <typename Visit>
 void for_each_node(const Graph& graph, Visit visit) {
   for (std::size_t p = 0; p < graph.processes.size(); ++p) {
@@ -71,81 +71,83 @@ void for_each_node(const Graph& graph, Visit visit) {
   }
 }
 
-// Tells where a part was written: "topology.yaml:3:5".
+// Returns the place where a part was written: "topology.yaml:3:5".
 using Locate = std::function<std::string(const Item&)>;
 
 void check(const Graph& graph, const Locate& locate);
 
-// Graphs in which one message would go round for ever: fails, naming the topics in their order, where
-// reactions form a loop that nothing holds back. Relays and transforms answer every message at once; a fusion
-// holds a loop back if one of its inputs comes from outside of the loop; a cyclic reaction always does.
-// check() includes it.
+// Finds graphs in which one message would circulate forever: throws, naming the topics in order, if reactions
+// form a loop that nothing holds back. Relays and transforms answer every message at once; a fusion holds a
+// loop back if one of its inputs comes from outside of the loop; a cyclic reaction always does. Part of
+// check().
 void check_circulation(const Graph& graph, const Locate& locate);
 
-// The rules that need nothing but the node itself, its types, and whether its process has a program; check() includes them.
+// The rules that depend only on the node, its types, and whether its process has a program. Part of check().
 void check_node(const Process& process, const Node& node, message::Formats& messages, const Item& item,
                 const Locate& locate);
 
-// What a node counts towards kMaxParts.
+// The number of parts of a node that count towards kMaxParts.
 std::size_t count_parts(const Node& node);
 
-// "" where a waitable may have that name.
+// "" if the name is valid for a waitable, otherwise what is wrong; likewise below.
 std::string waitable_name_problem(std::string_view name);
 
-// "" where the type is known, else a line that offers the nearest one. Throws BadInput, with the place in it, where the type's definition is wrong.
+// "" if the type is known, otherwise a message that suggests the nearest one. Throws BadInput, with the place
+// in the definition, if the type's definition is wrong.
 std::string type_problem(message::Formats& messages, std::string_view type);
 
-// The same of the type of a service.
+// Like type_problem(), for a service type.
 std::string service_type_problem(message::Formats& messages, std::string_view type);
-// Likewise of an action.
+// Like type_problem(), for an action type.
 std::string action_type_problem(message::Formats& messages, std::string_view type);
-// Why a server cannot send feedback that is measured; the type is one.
+// Why a server of this (known) action type cannot send measurable feedback.
 std::string feedback_problem(message::Formats& messages, const std::string& type);
 
-// "" where a publisher of the known type `type` may lend its messages.
+// "" if a publisher of the known type `type` may loan its messages.
 std::string loan_problem(message::Formats& messages, std::string_view type);
 
-// "" where the messages of a publisher of that type can be of so many instances.
+// "" if a publisher of this type can send messages of that many instances.
 std::string instances_problem(message::Formats& messages, std::string_view type, std::uint32_t instances);
 
-// "" where a subscription of the known type `type` may have that content filter.
+// "" if a subscription of the known type `type` may have this content filter.
 std::string filter_problem(message::Formats& messages, std::string_view type, const std::string& filter);
 
-// Why a subscription is refused that asks for loaned messages.
+// The error for a subscription that asks for loaned messages.
 inline constexpr std::string_view kLoanedSubscription =
-    "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique";
+    "a subscription cannot ask for loaned messages, only a publisher can loan them; use shared or unique";
 
-// "" where a timer can tick like that.
+// "" if a timer can have these ticks.
 std::string pace_problem(const Timer& timer);
 
-// The threads that every process has, as its `threads` call them; others are those of its program.
+// The threads that every process has, as in its `threads`; other names are threads of its program.
 inline constexpr std::string_view kExecutorThreads = "executors";
 inline constexpr std::string_view kMiddlewareThreads = "middleware";
-// "" where a thread of a program may be called so.
+// "" if the name is valid for a thread of a program.
 std::string thread_name_problem(std::string_view name);
-// "" where a program may be called so: by its name, or with a path.
+// "" if the name or path is valid for a program.
 std::string program_problem(std::string_view program);
 
-// "" where policy, priority and CPUs go together.
+// "" if policy, priority and CPUs are consistent.
 std::string thread_problem(const realtime::ThreadSettings& settings);
 
-// "" where an executor of that kind may have that many threads; 0 is one per CPU.
+// "" if an executor of this kind may have this many threads; 0: one per CPU.
 std::string threads_problem(ExecutorKind kind, int threads);
-// "" where an executor of that kind may have that period; 0 is none.
+// "" if an executor of this kind may have this period; 0: none.
 std::string executor_period_problem(ExecutorKind kind, Nanoseconds period_ns);
 
-// "" where a publisher of the known type `type` may ask for that size: the elements of a variable message, the payload's
-// bytes of another.
+// "" if a publisher of the known type `type` may have this size: the number of elements of a variable
+// message, or the payload bytes of a fixed one.
 std::string size_problem(message::Formats& messages, std::string_view type, std::uint32_t size);
 
-// A text of QoS: what does not fit into perflab_text, or is no printable line.
+// A QoS text: a problem if it does not fit into perflab_text or is not a printable line.
 std::string text_problem(std::string_view name, std::string_view text);
 
-// The first QoS policy by which `subscription` asks for more than `publisher` offers, with what would be
-// right; "" where the two communicate.
+// The first QoS policy by which `subscription` requests more than `publisher` offers, with what would be
+// right; "" if the two are compatible.
 std::string compatibility_problem(const perflab_qos& publisher, const perflab_qos& subscription);
 
-// The same for a server, "there", and a client, "here": the client offers requests, the server replies.
+// Like the above, for a server ("there") and a client ("here"): the client offers requests, the server
+// replies.
 std::string service_compatibility_problem(const perflab_qos& server, const perflab_qos& client);
 
 }  // namespace perflab::graph

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
-// A directed graph with topics and reactions as vertices: topic -> reaction -> topic.
+// A directed graph whose vertices are topics and reactions: topic -> reaction -> topic.
 struct Flow {
   std::vector<std::vector<std::size_t>> next;
   std::vector<std::vector<std::size_t>> previous;
@@ -58,8 +58,8 @@ Flow flow_of(const Graph& graph) {
   return flow;
 }
 
-// Removes, until nothing changes, what cannot be part of a loop that feeds itself: an ordinary vertex that
-// no message reaches from the rest, and a fusion one of whose inputs does not come from the rest.
+// Repeatedly removes vertices that cannot be part of a self-feeding loop: an ordinary vertex without input
+// from the rest, and a fusion with an input from outside of the rest.
 std::vector<bool> self_feeding(const Flow& flow) {
   const std::size_t count = flow.next.size();
   std::vector<bool> kept(count, true);
@@ -84,7 +84,7 @@ std::vector<bool> self_feeding(const Flow& flow) {
   return kept;
 }
 
-// Every kept vertex has a kept predecessor, so walking backwards must come round.
+// Every kept vertex has a kept predecessor, so walking backwards must close a loop.
 std::vector<std::size_t> loop_among(const Flow& flow, const std::vector<bool>& kept, std::size_t start) {
   std::vector<std::size_t> position(flow.next.size(), kNone);
   std::vector<std::size_t> path;
@@ -108,7 +108,7 @@ void check_circulation(const Graph& graph, const Locate& locate) {
   if (start == kept.end()) return;
   std::vector<std::size_t> loop = loop_among(flow, kept, static_cast<std::size_t>(start - kept.begin()));
 
-  // Begin with the topic that sorts first, so that the message does not depend on the order of the file.
+  // Starts with the topic that sorts first, so that the message does not depend on the order in the file.
   const auto before = [&](std::size_t a, std::size_t b) {
     if (flow.topic[a].empty() != flow.topic[b].empty()) return flow.topic[b].empty();
     return flow.topic[a] < flow.topic[b];
@@ -125,7 +125,7 @@ void check_circulation(const Graph& graph, const Locate& locate) {
   const std::size_t reaction =
       *std::ranges::find_if(loop, [&](std::size_t vertex) { return flow.topic[vertex].empty(); });
   throw InputError(
-      fmt::format("{}: a message would circulate for ever through {}{}; break the loop, or make one of "
+      fmt::format("{}: a message would circulate forever through {}{}; break the loop, or make one of "
                   "its reactions cyclic",
                   locate(flow.item[reaction]), names, flow.topic[loop.front()]));
 }

@@ -1,4 +1,4 @@
-// Request against offer, as DDS defines it (DDS 1.4, 2.2.3).
+// Requested against offered QoS, as DDS defines it (DDS 1.4, 2.2.3).
 #include <fmt/format.h>
 
 #include <optional>
@@ -20,7 +20,7 @@ enum class Kind {
   kSame
 };
 
-// The first policy by which more is asked for than is offered.
+// The first policy by which more is requested than offered.
 struct Mismatch {
   std::string_view policy;
   std::string offered;
@@ -57,7 +57,7 @@ std::string compatibility_problem(const perflab_qos& publisher, const perflab_qo
   if (!mismatch) return {};
   if (mismatch->kind == Kind::kNames || mismatch->kind == Kind::kSame) {
     return fmt::format("{} is {} there and {} here; {}", mismatch->policy, mismatch->offered, mismatch->requested,
-                       mismatch->kind == Kind::kNames ? "give both one in common" : "make both the same");
+                       mismatch->kind == Kind::kNames ? "give both a common one" : "make both the same");
   }
   if (mismatch->kind == Kind::kLimit) {
     return fmt::format("{} is {} there and {} here; the publisher's must not be longer", mismatch->policy,

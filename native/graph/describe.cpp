@@ -11,7 +11,7 @@
 namespace perflab::graph {
 namespace {
 
-// More rounds than a chain of reactions is long; what has not settled by then does not settle soon.
+// More rounds than any chain of reactions is long; rates that have not settled by then will not settle soon.
 constexpr int kMaxRounds = 1'000;
 
 struct Totals {
@@ -39,7 +39,7 @@ double reaction_rate(const Reaction& reaction, const Node& node, const Rates& ra
   return sum;
 }
 
-// The rates that follow from `before` by one step along every reaction.
+// The rates after one step along every reaction.
 Rates step(const Graph& graph, const Rates& before) {
   Rates rates;
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
@@ -71,7 +71,8 @@ std::vector<ServiceDescription> describe_services(const Graph& graph) {
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const Server& server : node.servers) {
       ServiceDescription& service = services[server.service];
-      if (!node.condition.empty() && !service.server.empty()) continue;  // a second one beside the workload's
+      if (!node.condition.empty() && !service.server.empty()) continue;  // a second server besides the
+                                                                         // workload's
       service.server = node.qualified_name();
       service.type = server.type;
     }
@@ -95,7 +96,8 @@ std::vector<ActionDescription> describe_actions(const Graph& graph) {
   std::map<std::string_view, const ActionServer*> servers;
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
     for (const ActionServer& server : node.action_servers) {
-      if (!node.condition.empty() && servers.contains(server.action)) continue;  // likewise
+      if (!node.condition.empty() && servers.contains(server.action)) continue;  // a second server besides
+                                                                                 // the workload's
       ActionDescription& action = actions[server.action];
       action.server = node.qualified_name();
       action.type = server.type;

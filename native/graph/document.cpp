@@ -74,7 +74,7 @@ Position Document::position(std::size_t offset) const {
   offset = std::min(offset, text_.size());
   const auto next = std::ranges::upper_bound(lines_, offset);
   const std::size_t start = *std::prev(next);
-  // Bytes that continue a UTF-8 sequence are no characters of their own.
+  // Continuation bytes of UTF-8 are not characters.
   const auto continuations = std::count_if(
       text_.begin() + static_cast<std::ptrdiff_t>(start), text_.begin() + static_cast<std::ptrdiff_t>(offset),
       [](char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; });

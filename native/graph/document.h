@@ -1,11 +1,11 @@
-// A JSON or YAML text as a tree whose every value knows where it stands.
+// A JSON or YAML text as a tree whose values know their position.
 //
 // Example:
 //   const Document document = read_document("topology.yaml", text);
 //   document.place(document.root().offset);  // "topology.yaml:1:1"
 //
-// Reading is bounded in time and memory whatever the text is; it throws InputError with one line. YAML means
-// one document of its 1.2 core schema without anchors, aliases and tags; JSON is strict.
+// Reading is bounded in time and memory for any text; errors throw InputError with one line. YAML means one
+// document of the 1.2 core schema without anchors, aliases and tags; JSON is strict.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 namespace perflab::graph {
 
 inline constexpr std::size_t kMaxFileBytes = 16u << 20;
-inline constexpr std::size_t kMaxDepth = 32;          // of lists and mappings in each other
-inline constexpr std::size_t kMaxValues = 1'000'000;  // of one file
+inline constexpr std::size_t kMaxDepth = 32;          // of nested lists and mappings
+inline constexpr std::size_t kMaxValues = 1'000'000;  // per file
 
 enum class Kind { kNull, kBoolean, kNumber, kString, kList, kMapping };
 
@@ -27,15 +27,15 @@ std::string_view name_of(Kind kind);
 
 struct Key {
   std::string text;
-  std::size_t offset = 0;  // bytes from the beginning of the text
+  std::size_t offset = 0;  // in bytes from the beginning of the text
 };
 
 struct Value {
   Kind kind = Kind::kNull;
   std::size_t offset = 0;
   std::string text;          // a scalar as written, without quotes and escapes
-  std::vector<Key> keys;     // of a mapping; no two are equal
-  std::vector<Value> items;  // of a list, or the values of `keys`
+  std::vector<Key> keys;     // for a mapping; all different
+  std::vector<Value> items;  // for a list, or the values of `keys`
 
   // The value of a key, or nullptr.
   [[nodiscard]] const Value* find(std::string_view key) const;
@@ -48,7 +48,7 @@ struct Position {
 
 class Document {
  public:
-  // `label` is what messages call the text: the name of its file.
+  // `label` names the text in messages: its file name.
   Document(std::string label, std::string text);
 
   [[nodiscard]] const std::string& label() const { return label_; }
@@ -63,11 +63,11 @@ class Document {
  private:
   std::string label_;
   std::string text_;
-  std::vector<std::size_t> lines_;  // offsets of their first bytes
+  std::vector<std::size_t> lines_;  // offset of the first byte of each line
   Value root_;
 };
 
-// Names ending in ".json" and texts that begin with '{' are JSON, all others YAML.
+// Reads names ending in ".json" and texts starting with '{' as JSON, all others as YAML.
 Document read_document(std::string label, std::string text);
 
 }  // namespace perflab::graph

@@ -98,7 +98,7 @@ void read_size(const Fields& fields, std::string_view key, message::Formats& mes
     return;
   }
   if (!field && format.variable)
-    fields.fail("the publisher misses the key '{}', which {} needs", key, publisher.type);
+    fields.fail("the publisher lacks the key '{}', which {} needs", key, publisher.type);
   if (field) {
     const auto size =
         written == Sizes::kNumbersOrText && field->kind() != Kind::kNumber

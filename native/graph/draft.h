@@ -1,4 +1,4 @@
-// What the reader of one file hands over: processes, and where each of their parts was written.
+// The result of reading one file: processes, and where each of their parts was written.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace perflab::graph {
 
 struct NodeOrigin {
   Position node;
-  std::array<std::vector<Position>, kParts> parts;  // by Part
+  std::array<std::vector<Position>, kParts> parts;  // indexed by Part
 
   void add(Part part, const Field& field) {
     parts[static_cast<std::size_t>(part)].push_back(field.position());
@@ -25,11 +25,11 @@ struct NodeOrigin {
 };
 
 struct ProcessOrigin {
-  std::string label;  // of the file
+  std::string label;  // name of the file
   Position process;
   std::vector<Position> executors;
-  std::vector<NodeOrigin> nodes;     // as written
-  std::vector<std::size_t> node_of;  // for each node of the model its index in `nodes`
+  std::vector<NodeOrigin> nodes;     // nodes as written
+  std::vector<std::size_t> node_of;  // for each node of the model, its index in `nodes`
 };
 
 struct Draft {
@@ -40,14 +40,14 @@ struct Draft {
   std::string own_figures = "{}";   // JSON, as in Graph
   std::string own_outcomes = "{}";
   std::vector<Process> processes;
-  std::vector<ProcessOrigin> origins;  // of the processes
+  std::vector<ProcessOrigin> origins;  // one per process
   std::vector<WrittenKeyFigure> key_figures;
 
   // The place of a part, for check().
   [[nodiscard]] std::string place(const Item& item) const;
 };
 
-// Adds nodes to processes and keeps the bounds of check.h over a whole file.
+// Adds nodes to processes and enforces the limits of check.h over the whole file.
 class NodeAdder {
  public:
   explicit NodeAdder(message::Formats& messages) : messages_(messages) {}
@@ -55,8 +55,9 @@ class NodeAdder {
   // The types that nodes may use.
   [[nodiscard]] message::Formats& messages() const noexcept { return messages_; }
 
-  // As many copies of a node as its key `number` says; `make(suffix, origin)` builds one whose names end with
-  // the suffix. The rules of a single node are checked on the first one, before the others are made.
+  // Adds as many copies of a node as its key `number` says; `make(suffix, origin)` builds one whose names end
+  // with the suffix. The rules for a single node are checked on the first copy, before the others are
+  // created.
   template <typename Make>
   void add(Process& process, ProcessOrigin& origin, const Fields& fields, Make make) {
     const auto copies = static_cast<std::size_t>(fields.integer("number", 1, kMaxNodes, 1));
@@ -86,32 +87,34 @@ class NodeAdder {
 // How a format writes sizes: as a number of bytes, or also as a text with a unit.
 enum class Sizes { kNumbers, kNumbersOrText };
 
-// The type that a field names, as message::Format::name.
+// The type named by a field, as in message::Format::name.
 std::string read_type(const Field& field, message::Formats& messages, std::string_view written);
 std::string read_service_type(const Field& field, message::Formats& messages, std::string_view written);
 std::string read_action_type(const Field& field, message::Formats& messages, std::string_view written);
 
-// The size of a publisher's messages, as the key says. Without the key: that of its type; a type of variable size then
-// fails, unless a program may publish them (`program`), which says it with each message.
+// Sets the size of a publisher's messages from the key. Without the key it is that of the type; a type of
+// variable size is then an error, unless a program may publish the messages (`program`) and so determines
+// each size.
 void read_size(const Fields& fields, std::string_view key, message::Formats& messages, Sizes written, bool program,
                Publisher& publisher);
 
-// Lists executors by the ids that nodes name, in the order of their first use.
+// The executors whose ids nodes use, in the order of first use.
 std::vector<Executor> executors_in_use(const std::vector<Node>& nodes);
 
-// A timer that the file does not name is called after the first topic it publishes, or else the first service
-// it requests, or else the first waitable it triggers, as it is written there.
+// The name of a timer without a name in the file: the first topic it publishes, else the first service it
+// requests, else the first waitable it triggers, as written.
 std::string timer_name(std::string_view written);
 
-// A timer of the node for one publisher, client or waitable alone: `acts` is where its index stands.
+// A timer for a single publisher, client or waitable of the node; `acts` is the list that receives its index.
 Timer own_timer(std::string name, Nanoseconds period_ns, std::vector<std::size_t> Timer::* acts,
                 std::size_t index);
 
-// A client's own timer that is called like another one of the node gets "_request" behind its name, an action client's
-// "_goal", a waitable's "_trigger". To be called before the timers are added that the file may name.
+// Makes generated timer names unique: a client's own timer with the name of another timer of the node gets
+// the suffix "_request", an action client's "_goal", a waitable's "_trigger". Call it before timers that the
+// file may name are added.
 void separate_timer_names(Node& node);
 
-// The readers of the two formats; `default_name` is the graph's name where the file gives none.
+// The readers of the two formats; `default_name` is the graph's name if the file has none.
 Draft parse_perflab(const Document& document, std::string_view default_name, message::Formats& messages);
 Draft parse_irobot(const Document& document, std::string_view default_name, message::Formats& messages);
 

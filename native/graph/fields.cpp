@@ -20,7 +20,7 @@ bool parse_double(std::string_view text, double& number) {
 void Field::require(Kind wanted) const {
   if (kind() == wanted) return;
   const bool quotable = wanted == Kind::kString && (kind() == Kind::kNumber || kind() == Kind::kBoolean);
-  fail("{} must be {}, but here is {}{}", name_, name_of(wanted), name_of(kind()),
+  fail("{} must be {}, but it is {}{}", name_, name_of(wanted), name_of(kind()),
        quotable ? fmt::format("; write \"{}\" with quotes", one_line(written().substr(0, 40))) : "");
 }
 
@@ -33,7 +33,7 @@ double Field::number() const {
   require(Kind::kNumber);
   double number = 0.0;
   if (!parse_double(written(), number)) {
-    fail("{} must be a decimal number, but here is {}", name_, quote(written()));
+    fail("{} must be a decimal number, but it is {}", name_, quote(written()));
   }
   return number;
 }
@@ -41,7 +41,7 @@ double Field::number() const {
 std::int64_t Field::integer(std::int64_t low, std::int64_t high) const {
   const double value = number();
   if (value != std::floor(value)) {
-    fail("{} must be a whole number, but here is {}", name_, quote(written()));
+    fail("{} must be a whole number, but it is {}", name_, quote(written()));
   }
   // Bounds are far below 2^53, so that the comparison in double is exact.
   if (value < static_cast<double>(low) || value > static_cast<double>(high)) {
@@ -92,7 +92,7 @@ std::optional<Field> Fields::find(std::string_view key) const {
 
 Field Fields::at(std::string_view key) const {
   if (const auto found = find(key)) return *found;
-  fail("the {} misses the key '{}'", name(), key);
+  fail("the {} lacks the key '{}'", name(), key);
 }
 
 const std::string& Fields::text(std::string_view key) const { return at(key).text(); }

@@ -1,8 +1,8 @@
-// Typed access to the values of a document; every failure names its place.
+// Typed access to the values of a document; every error names its place.
 //
 // Example:
 //   const Fields fields(item, "subscription", {"topic", "type"});
-//   const std::string topic = fields.text("topic");          // fails where it is missing or no string
+//   const std::string topic = fields.text("topic");          // throws if missing or not a string
 //   if (const auto qos = fields.find("qos")) ...
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace perflab::graph {
 
-// A value of a document. `name` is what messages call it: "'depth'".
+// A value of a document. `name` is used in messages: "'depth'".
 class Field {
  public:
   Field(const Document& document, const Value& value, std::string name)
@@ -41,7 +41,7 @@ class Field {
   [[noreturn]] void fail(fmt::format_string<Args...> problem, Args&&... args) const {
     document_->fail(value_->offset, fmt::format(problem, std::forward<Args>(args)...));
   }
-  // Fails unless `problem` is empty.
+  // Throws unless `problem` is empty.
   void require_none(std::string_view problem) const {
     if (!problem.empty()) fail("{}", problem);
   }
@@ -54,7 +54,7 @@ class Field {
   // The items of a list, each called `name`.
   [[nodiscard]] std::vector<Field> items(const std::string& name = {}) const;
 
-  // The enumerator of a word. `what` names what the words are for: "reliability".
+  // The enumerator for a word. `what` says what the words are for: "reliability".
   template <typename Words>
   auto word(std::string_view what, const Words& words) const {
     if (kind() == Kind::kList || kind() == Kind::kMapping) {
@@ -65,7 +65,7 @@ class Field {
   }
   [[noreturn]] void fail_word(std::string_view what, const std::vector<std::string_view>& words) const;
 
-  // What a function of units.h makes of it.
+  // Parses the value with a function of units.h.
   template <typename Parse>
   auto parsed(Parse parse) const {
     try {
@@ -81,7 +81,7 @@ class Field {
   std::string name_;
 };
 
-// A mapping all of whose keys are known.
+// A mapping that must only have known keys.
 class Fields : public Field {
  public:
   // `what` names the mapping in messages: "publisher".
@@ -96,12 +96,12 @@ class Fields : public Field {
   [[nodiscard]] const std::string& text(std::string_view key) const;
   [[nodiscard]] std::int64_t integer(std::string_view key, std::int64_t low, std::int64_t high,
                                      std::int64_t otherwise) const;
-  // Sets the enumerator where the key is there.
+  // Sets the enumerator if the key is present.
   template <typename Words, typename Enumerator>
   void word(std::string_view key, const Words& words, Enumerator& enumerator) const {
     if (const auto field = find(key)) enumerator = field->word(key, words);
   }
-  // The items of a list; none where the key is absent.
+  // The items of a list; empty if the key is absent.
   [[nodiscard]] std::vector<Field> list(std::string_view key) const;
 };
 

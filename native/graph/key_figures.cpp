@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxName = 40;
 
-// One name or a list of them, with their places. `what` names one: "node".
+// One name or a list of them, with their places. `what` says what they name: "node".
 std::vector<WrittenName> read_names(const Field& field, std::string_view what) {
   const std::string item_name = fmt::format("a {} in {}", what, field.name());
   std::vector<Field> items{Field(field.document(), field.value(), item_name)};
@@ -102,7 +102,7 @@ class Resolver {
         !problem.empty() || name.text.starts_with('~')) {
       throw InputError(
           fmt::format("{}: {}", name.place,
-                      problem.empty() ? "a private topic is its node's; write its whole name" : problem));
+                      problem.empty() ? "a private topic needs its full name" : problem));
     }
     const std::string topic = qualify_topic(name.text, "/", "");
     if (publishers_.contains(topic) && subscribed_.contains(topic)) return topic;
@@ -116,7 +116,7 @@ class Resolver {
                                               : fmt::format("did you mean {}?", near)));
   }
 
-  // The nodes whose timers and cyclic reactions begin what a publisher sends.
+  // The nodes whose timers and cyclic reactions start what a publisher sends.
   [[nodiscard]] std::set<const Node*> origins_of(const End& last) const {
     std::set<const Node*> origins;
     std::set<const Publisher*> seen{last.publisher};
@@ -149,8 +149,8 @@ class Resolver {
     return origins;
   }
 
-  // What a message carries is when the oldest of all its origins was due. So a path that leaves one of them
-  // out could not be told from those that begin there.
+  // A message carries the due time of the oldest of all its origins. So a path that omits one of them could
+  // not be distinguished from those that start there.
   void resolve_path(const WrittenKeyFigure& written, KeyFigure& figure) const {
     std::map<const Node*, const WrittenName*> from;
     for (const WrittenName& name : written.of) {
@@ -173,8 +173,8 @@ class Resolver {
         for (const Node* origin : origins) {
           if (from.contains(origin)) continue;
           throw InputError(
-              fmt::format("{}: what reaches {} on {} may have begun at {}, too, and its age is that of the "
-                          "oldest; add it to 'from'",
+              fmt::format("{}: messages that reach {} on {} may also start at {}, and their age is that of "
+                          "the oldest; add it to 'from'",
                           written.to.place, figure.to, subscription.topic, origin->qualified_name()));
         }
         arrived.insert(origins.begin(), origins.end());
@@ -184,7 +184,7 @@ class Resolver {
     for (const auto& [node, name] : from) {
       if (arrived.contains(node)) continue;
       throw InputError(
-          fmt::format("{}: no message that begins at {} reaches {}; a path begins at a timer or a cyclic "
+          fmt::format("{}: no message that starts at {} reaches {}; a path starts at a timer or a cyclic "
                       "reaction, and ends at the "
                       "next cyclic one",
                       name->place, node->qualified_name(), figure.to));

@@ -1,4 +1,4 @@
-// Brings a graph to life: creates its endpoints and timers on a runtime.
+// Creates the endpoints and timers of a graph on a runtime.
 #include "graph/live.h"
 
 #include <functional>
@@ -10,7 +10,7 @@
 namespace perflab::graph {
 namespace {
 
-// The end that a node of this name has on this topic.
+// The node's end on this topic.
 template <typename End>
 End& named(const std::vector<std::unique_ptr<End>>& ends, const std::string& node, const std::string& topic, const char* what) {
   const auto found = std::ranges::find_if(ends, [&](const auto& end) {
@@ -21,14 +21,14 @@ End& named(const std::vector<std::unique_ptr<End>>& ends, const std::string& nod
   return **found;
 }
 
-// A condition keeps its mean rate through short stalls of its own thread, and still ends with its trial.
+// A condition keeps its mean rate across short stalls of its own thread, and still ends with its trial.
 constexpr Nanoseconds kMadeUpFor = 100'000'000;
 
-// Servers of actions look at their goals for so long after the last ones should have ended: those that came late on a busy
-// machine end as well.
+// Action servers keep handling goals for this long after the last ones should have ended, so that late ones
+// on a busy machine end as well.
 constexpr Nanoseconds kWorkedOnFor = 10 * kNanosecondsPerSecond;
 
-// What an executor's thread is called: after its node, and how many more there are ("montreal+9").
+// The name of an executor's thread: its first node, and the number of further ones ("montreal+9").
 std::string thread_name(const Executor& executor, const std::vector<std::string>& nodes, bool after_nodes) {
   if (!after_nodes || nodes.empty()) return "executor_" + std::to_string(executor.id);
   constexpr std::size_t kKernelKeeps = 15;
@@ -37,7 +37,7 @@ std::string thread_name(const Executor& executor, const std::vector<std::string>
   return first.substr(first.rfind('/') + 1).substr(0, kKernelKeeps - more.size()) + more;
 }
 
-// Of the parts of a node, which are in `all` from `first` on, those with these indexes.
+// The parts of a node with these indexes; the node's parts start at `first` in `all`.
 template <typename Part>
 std::vector<Part*> chosen(const std::vector<std::unique_ptr<Part>>& all, std::size_t first,
                           const std::vector<std::size_t>& indexes) {
@@ -46,7 +46,7 @@ std::vector<Part*> chosen(const std::vector<std::unique_ptr<Part>>& all, std::si
   return parts;
 }
 
-// The topics of messages that come of those of a timer: of relays and transforms, which pass on when they were due.
+// Topics of messages that follow from those of a timer: relays and transforms pass their due time on.
 std::set<std::string> answers_to(const Graph& graph, const Node& node, const Timer& timer) {
   std::vector<std::string> open;
   std::set<std::string> asked, found;
@@ -72,7 +72,7 @@ std::set<std::string> answers_to(const Graph& graph, const Node& node, const Tim
   return found;
 }
 
-// Which of a node's subscriptions get what comes of a timer, where its loops are measured.
+// The node's subscriptions that receive what follows from a timer, if its loops are measured.
 std::vector<std::size_t> closing_loops(const Graph& graph, const Node& node, const Timer& timer) {
   std::vector<std::size_t> back;
   if (!node.condition.empty() || !timer.regular() || timer.publish.empty()) return back;
@@ -83,7 +83,7 @@ std::vector<std::size_t> closing_loops(const Graph& graph, const Node& node, con
   return back;
 }
 
-// Of a graph with nodes of its own. Throws BadInput.
+// For a graph with nodes of its own. Throws BadInput.
 void require_loops(const Graph& graph) {
   bool own = false, loops = false;
   for_each_node(graph, [&](const Node& node, const Item& /*item*/) {
@@ -91,19 +91,18 @@ void require_loops(const Graph& graph) {
     loops = loops || std::ranges::any_of(node.timers, [&](const Timer& timer) { return !closing_loops(graph, node, timer).empty(); });
   });
   if (own && !loops)
-    throw BadInput("--measure loops: the graph has none: no timer's messages come back to its node by relays or transforms; "
-                   "leave it out");
+    throw BadInput("--measure loops: the graph has no loops: no timer's messages return to its node through "
+                   "relays or transforms; omit the option");
 }
 
-// With the inline executor a write runs the callbacks of this process's readers before it returns, so a loop
-// of reactions would call itself without end, or wait for itself inside the middleware. Throws kBadInput
-// naming it.
+// With the inline executor a write runs the callbacks of local readers before it returns, so a loop of
+// reactions would recurse endlessly, or deadlock inside the middleware. Throws kBadInput naming the loop.
 void refuse_inline_loops(const Process& process, const std::map<int, runtime::ExecutorKind>& kinds) {
   std::map<std::string, std::vector<std::string>> reached;  // topic -> topics published in reaction to it
   for (const Node& node : process.nodes) {
     if (kinds.at(node.executor) != runtime::ExecutorKind::kInline) continue;
     for (const Reaction& reaction : node.reactions) {
-      if (reaction.kind == ReactionKind::kCyclic) continue;  // its period publishes, not the message
+      if (reaction.kind == ReactionKind::kCyclic) continue;  // its period triggers it, not the message
       for (const std::size_t input : reaction.on) {
         for (const std::size_t output : reaction.publish) {
           reached[node.subscriptions[input].topic].push_back(node.publishers[output].topic);
@@ -119,7 +118,7 @@ void refuse_inline_loops(const Process& process, const std::map<int, runtime::Ex
       if (states[next] == State::kOpen) {
         throw BadInput("process " + process.name + ": the inline executor cannot run the loop from topic " +
                        next +
-                       " back to it; use single_threaded, or put a part of the loop into another process");
+                       " back to it; use single_threaded, or move part of the loop into another process");
       }
       if (states[next] == State::kNew) visit(next);
     }
@@ -153,7 +152,7 @@ GraphIndex::GraphIndex(const Graph& graph, std::optional<std::size_t> process) {
       ++receivers.all;
       if (node.condition.empty()) ++receivers.own;
     }
-    // Of several servers all but one are of conditions (check_services).
+    // Of several servers all but one belong to conditions (check_services).
     const auto serves = [&](auto& ends) {
       ++ends.servers;
       if (ends.server != nullptr && !node.condition.empty()) return false;
@@ -289,7 +288,7 @@ LiveThrottle* LiveGraph::build_throttle(const Node& node, const Timer& timer) {
 void LiveGraph::build_node(const Place& place, const Node& node) {
   runtime_.name_group(place.group, {node.node_namespace, node.name, place.participant, place.executor});
   const bool concurrent = runtime::concurrent_callbacks(place.kind);
-  // A publisher with more than one trigger may be reached by two callbacks at a time.
+  // Two callbacks may reach a publisher with more than one trigger at the same time.
   std::vector<std::size_t> triggers(node.publishers.size(), 0);
   for (const Timer& timer : node.timers) {
     for (const std::size_t index : timer.publish) ++triggers[index];
@@ -336,7 +335,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     publishers_made.push_back(runtime_.clock().now());
   }
 
-  // Handlers first, endpoints after: the first message may come as soon as the endpoint exists.
+  // Handlers before endpoints: the first message may come as soon as the endpoint exists.
   const std::size_t first_subscription = subscriptions_.size();
   for (const Subscription& subscription : node.subscriptions) {
     subscriptions_.push_back(std::make_unique<LiveSubscription>(*shared_, node, subscription, settings_));
@@ -356,7 +355,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
     handler.attach(runtime_.create_subscription(
         place.executor, settings_of(subscription, subscription.pass_by, filters, subscription.priority), handler));
   }
-  // After the subscriptions, whose messages of an activation `let` then has before them.
+  // After the subscriptions, so that `let` has their messages of an activation first.
   for (std::size_t i = 0; i < node.reactions.size(); ++i) {
     const Reaction& reaction = node.reactions[i];
     if (reaction.kind != ReactionKind::kCyclic) continue;
@@ -374,7 +373,7 @@ void LiveGraph::build_node(const Place& place, const Node& node) {
   const std::size_t first_waitable = waitables_.size();
   build_waitables(place, node);
   for (const Timer& timer : node.timers) {
-    // An application creates a publisher and then its timer, before it goes on with the next.
+    // An application creates a publisher and then its timer before the next publisher.
     const bool alone = timer.publish.empty() && timer.request.empty() && timer.goal.empty();
     Nanoseconds created_ns = alone ? runtime_.clock().now() : 0;
     for (const std::size_t index : timer.publish) created_ns = std::max(created_ns, publishers_made[index]);

@@ -1,10 +1,10 @@
-// The ends of actions of a LiveGraph: clients that send goals and measure what becomes of them, and servers that work on goals.
+// The action ends of a LiveGraph: clients that send goals and measure them, and servers that work on goals.
 //
-// What a client asks of its server is recorded as services are, under the names that they have on the wire: send_goal, whose
-// reply is the acceptance; get_result, whose latency is from when the goal was sent to its result; cancel_goal. Feedback is an
-// edge from server to client, on which the server numbers for each client what it sends to it.
+// Exchanges between client and server are recorded like services, under their wire names: send_goal, whose
+// reply is the acceptance; get_result, whose latency is from sending the goal to its result; cancel_goal.
+// Feedback is an edge from server to client; the server numbers it for each client.
 //
-// The goals of a client are known by their ids, which say whose they are and which: no type of message has to.
+// Goal ids identify the client and the goal, so message types need no field for it.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@
 
 namespace perflab::graph {
 
-// A goal id of a client of the graph: 8 bytes that tell it from those of others, then whose it is and which.
+// The goal id of a client of the graph: 8 bytes that distinguish it from other ids, then client and goal.
 struct GoalName {
   std::uint64_t salt = 0;
-  std::uint16_t client = 0;    // number among the clients of the action
-  std::uint64_t sequence = 0;  // with message::kWarmUpBit; below 2^48
+  std::uint16_t client = 0;    // index among the clients of the action
+  std::uint64_t sequence = 0;  // including message::kWarmUpBit; below 2^48
 
   [[nodiscard]] runtime::GoalId id() const noexcept {
     runtime::GoalId id;
@@ -41,7 +41,7 @@ struct GoalName {
   }
 };
 
-// What stands in records for the topic of an action's feedback and for who takes it.
+// The names in records for the topic of an action's feedback and for its receiver.
 [[nodiscard]] inline std::string feedback_topic(const std::string& action) { return action + "/_action/feedback"; }
 [[nodiscard]] inline std::string goals_of(const Node& client) { return "goals of " + client.qualified_name(); }
 
@@ -91,11 +91,11 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
     measured_from_ = instant;
   }
 
-  // Of a timer.
+  // For a timer.
   void send(Nanoseconds due_ns) noexcept { static_cast<void>(send(*goal_, due_ns, {})); }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return goals_.asked; }
-  // Of the timer that cancels: all goals that were due so long ago. It ticks once for each of them, and on rclcpp every timer
-  // counts from an instant of its own, so that the two are not due to the nanosecond alike.
+  // For the cancelling timer: cancels all goals that were due that long ago. It ticks once per goal; on
+  // rclcpp every timer counts from its own instant, so the two are not due at exactly the same nanosecond.
   void on_tick(Nanoseconds due_ns) noexcept override {
     const auto period_ns = static_cast<Nanoseconds>(1e9 / client_.frequency_hz);
     const Nanoseconds given_ns = due_ns - client_.cancel_after_ns + period_ns / 2;
@@ -110,7 +110,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   }
   void on_skipped(Nanoseconds /*first_due_ns*/, std::uint64_t /*count*/) noexcept override {}
 
-  // Of a program.
+  // For a program.
   std::optional<runtime::GoalId> send_goal(const void* goal, Nanoseconds due_ns, GoalEvents events) override {
     if (!shared_.may_send(due_ns)) return std::nullopt;
     message::Object own(*types_.goal, goal);
@@ -198,7 +198,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   }
 
  private:
-  // A result is as late as its goal takes; that is not what late messages are.
+  // A result is as late as its goal takes, which must not count as a late message.
   static constexpr measure::ThresholdSettings kNeverLate{
       .late_percent = 0, .late_ns = INT64_MAX, .too_late_percent = 0, .too_late_ns = INT64_MAX};
 
@@ -209,10 +209,10 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
     std::uint64_t result_sequence = 0;
     bool accepted = false;
     bool cancelled = false;
-    std::shared_ptr<const GoalEvents> events{};  // of a program
+    std::shared_ptr<const GoalEvents> events{};  // set for a program
   };
 
-  // One of its services.
+  // One service of the action.
   struct Part {
     Part(LiveActionClient& owner, const char* what, const message::ServiceTypes& types, double frequency_hz,
          const LiveSettings& settings, const measure::ThresholdSettings& thresholds)
@@ -253,13 +253,13 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
       return figures;
     }
 
-    const Client client;  // as records see it
+    const Client client;  // as in the records
     measure::PublisherRecorder asked;
     measure::EdgeRecorder answers;
     const std::size_t size_bytes;
     std::uint64_t completed = 0;
     mutable std::mutex mutex;
-    std::map<std::string, std::uint64_t> said{};  // what the answers were
+    std::map<std::string, std::uint64_t> said{};  // counts of the answers
 
    private:
     const LiveActionClient& owner_;
@@ -287,7 +287,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   }
   [[nodiscard]] bool measures(Nanoseconds due_ns) const noexcept { return due_ns > measured_from_; }
 
-  // The next number is taken before the goal is sent: what comes of it may send another one before that returns.
+  // Takes the next number before sending the goal: handlers may send another one before this returns.
   std::optional<runtime::GoalId> send(message::Object& object, Nanoseconds due_ns, GoalEvents events) noexcept {
     std::uint64_t& next = measures(due_ns) ? next_ : next_warmup_;
     std::uint64_t sequence = 0;
@@ -348,7 +348,7 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
     return false;
   }
 
-  // With the mutex held: for feedback that comes after the result.
+  // For feedback that comes after the result. Requires the mutex.
   void remember(const runtime::GoalId& id, const std::shared_ptr<const GoalEvents>& events) {
     constexpr std::size_t kRemembered = 100;
     recent_.insert_or_assign(id, events);
@@ -367,11 +367,11 @@ class LiveGraph::LiveActionClient final : public runtime::ActionClientHandler,
   Shared& shared_;
   const Node& node_;
   const ActionClient& client_;
-  const bool driven_;  // by a timer of the graph, else by a program
+  const bool driven_;  // driven by a timer of the graph, otherwise by a program
   const message::ActionTypes& types_;
   const message::Format& goal_format_;
   const message::Format& feedback_format_;
-  std::optional<message::Object> goal_;  // its own, of a timer
+  std::optional<message::Object> goal_;  // its own goal, for a timer
   const GoalName name_;
   Part goals_, results_;
   std::optional<Part> cancels_;
@@ -441,7 +441,8 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
     const bool may = !handling_ || !handling_->on_cancel || handling_->on_cancel(goal);
     return may ? runtime::CancelResponse::kAccept : runtime::CancelResponse::kReject;
   }
-  void on_forgotten(const runtime::GoalId& /*id*/) noexcept override {}  // the runtime cancels it and tells the client
+  void on_forgotten(const runtime::GoalId& /*id*/) noexcept override {}  // the runtime cancels the goal and
+                                                                         // notifies the client
 
   // A step.
   void on_tick(Nanoseconds due_ns) noexcept override {
@@ -459,7 +460,7 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
   [[nodiscard]] std::size_t expected() const { return ends().clients.size(); }
   [[nodiscard]] std::size_t matched() { return endpoint_->matched(); }
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " action server " + server_.action; }
-  // Of feedback, to clients of the graph.
+  // feedback sent to clients of the graph
   [[nodiscard]] std::uint64_t sent() const noexcept { return sent_ ? sent_->sent() : 0; }
   void append_publishers(std::vector<PublisherView>& views) const {
     if (!sent_) return;
@@ -470,7 +471,7 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
   }
 
  private:
-  // A goal whose feedback is recorded.
+  // A goal with recorded feedback.
   class Recorded final : public runtime::ServerGoal {
    public:
     Recorded(LiveActionServer& server, std::shared_ptr<runtime::ServerGoal> goal) : server_(server), goal_(std::move(goal)) {}
@@ -513,8 +514,8 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
     return work.goal->succeed(result_.data()) || is_terminal(work.goal->status());
   }
 
-  // Feedback of its own where there is none given. One thread at a time, for it is numbered; what comes of it may send more
-  // before this returns.
+  // Sends the server's own feedback unless one is given. One thread at a time, because feedback is numbered;
+  // handlers may send more before this returns.
   bool publish(runtime::ServerGoal& goal, const void* given, Nanoseconds due_ns) noexcept {
     if (!sent_) return goal.publish_feedback(given != nullptr ? given : feedback_.data());
     const std::lock_guard lock(sending_);
@@ -550,9 +551,9 @@ class LiveGraph::LiveActionServer final : public runtime::ActionServerHandler,
   const message::Format& feedback_format_;
   message::Object result_;
   message::Object feedback_;
-  const Publisher publisher_;  // as records see it
+  const Publisher publisher_;  // as in the records
   std::optional<measure::PublisherRecorder> sent_;
-  std::vector<Count> counts_;  // by client
+  std::vector<Count> counts_;  // indexed by client
   std::optional<GoalHandling> handling_;
   runtime::ActionServer* endpoint_ = nullptr;
   std::atomic<std::uint64_t> asked_{0};

@@ -1,5 +1,5 @@
-// What a LiveGraph is made of: its publishers, subscriptions, reactions, clients, servers and waitables. Actions and timers are
-// in headers of their own.
+// The parts of a LiveGraph: publishers, subscriptions, reactions, clients, servers and waitables. Actions and
+// timers have headers of their own.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@
 
 namespace perflab::graph {
 
-// A mutex only where there is somebody to exclude. With the inline executor a write may run the callbacks of
-// readers of this process while the mutex is held; locks then follow the flow of data, which has no loop
-// (refuse_inline_loops).
+// A mutex that exists only if threads must exclude each other. With the inline executor a write may run
+// callbacks of local readers while the mutex is held; the locking order then follows the data flow, which has
+// no loop (refuse_inline_loops).
 class Guard {
  public:
   explicit Guard(bool needed) : mutex_(needed ? std::make_unique<std::mutex>() : nullptr) {}
@@ -35,44 +35,44 @@ class Guard {
   std::unique_ptr<std::mutex> mutex_;
 };
 
-// Who publishes and who subscribes a topic, over all processes.
+// Publishers and subscribers of a topic in all processes.
 struct TopicEnds {
   struct End {
     const Node* node;
     const Publisher* publisher;
-    bool outside = false;  // of a process that is none of perflab's
+    bool outside = false;  // belongs to a process that is not perflab's
   };
-  // Subscriptions that count what they receive, and how many of them are the workload's.
+  // Subscriptions that count received messages, and how many of them are the workload's.
   struct Receivers {
     std::size_t all = 0;
     std::size_t own = 0;
   };
   std::vector<End> publishers;
   std::size_t subscriptions = 0;
-  // A process that is none of perflab's subscribes it; how many nodes of its own do is its affair (each of MoveIt's hears /clock).
+  // An outside process subscribes to the topic; it may do so with several nodes (each node of MoveIt reads /clock).
   bool read_outside = false;
-  std::map<std::string, Receivers> by_filter;  // "": those without one
+  std::map<std::string, Receivers> by_filter;  // "": subscriptions without a filter
 
-  // The publisher's number among those of its topic, which its messages carry.
+  // The publisher's index within its topic, which its messages carry.
   [[nodiscard]] std::size_t source_of(const Publisher& publisher) const {
     return static_cast<std::size_t>(std::ranges::find(publishers, &publisher, &End::publisher) -
                                     publishers.begin());
   }
 };
 
-// The server of a service, and how many clients it has, over all processes.
+// The server of a service, and its number of clients, in all processes.
 struct ServiceEnds {
-  const Node* server = nullptr;  // the workload's, beside which conditions may have others
+  const Node* server = nullptr;  // the workload's server; conditions may have further ones
   std::size_t servers = 0;
   std::size_t clients = 0;
 };
 
-// The server of an action and its clients, over all processes.
+// The server of an action and its clients, in all processes.
 struct ActionEnds {
-  const Node* server = nullptr;  // likewise
+  const Node* server = nullptr;  // as in ServiceEnds
   std::size_t servers = 0;
   const ActionServer* settings = nullptr;
-  bool feedback = false;  // it is recorded
+  bool feedback = false;  // feedback is recorded
   std::vector<const Node*> clients;
 
   [[nodiscard]] std::uint16_t number_of(const Node& client) const {
@@ -84,7 +84,7 @@ struct ActionEnds {
 struct GraphIndex {
   GraphIndex(const Graph& graph, std::optional<std::size_t> process);
 
-  // Where the schedule of a publisher is kept, whose messages do not say when they were due; nothing for others.
+  // The schedule entry of a publisher whose messages do not carry their due time; empty for others.
   [[nodiscard]] std::optional<std::size_t> schedule_of(const Publisher& publisher) const {
     const auto found = scheduled.find(&publisher);
     return found == scheduled.end() ? std::nullopt : std::optional(found->second);
@@ -103,9 +103,11 @@ struct GraphIndex {
   std::map<std::string, ServiceEnds> services;
   std::map<std::string, ActionEnds> actions;
   std::set<std::string> conditions;
-  std::set<std::pair<std::string, std::string>> acknowledging;  // nodes and topics of publishers that acknowledge
-  std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered alike in each
-  // Where a publisher leaves behind which of its messages a filter wants, numbered after these.
+  std::set<std::pair<std::string, std::string>> acknowledging;  // node and topic of each acknowledging
+                                                                // publisher
+  std::map<const Publisher*, std::size_t> scheduled;  // of all processes, numbered identically in each
+  // Schedule entries in which a publisher stores which of its messages a filter wants, numbered after
+  // `scheduled`.
   std::map<std::pair<const Publisher*, std::string>, std::size_t> filtered;
   std::size_t edges = 0;
   std::size_t publishers = 0;
@@ -114,7 +116,7 @@ struct GraphIndex {
   std::size_t feedback_publishers = 0;
   std::size_t action_clients = 0;
 
-  static constexpr std::size_t kActionParts = 3;  // of a client, at most
+  static constexpr std::size_t kActionParts = 3;  // maximum per client
 };
 
 // What an edge or service between two nodes records.
@@ -146,13 +148,13 @@ struct LiveGraph::Shared {
         clients(static_cast<std::uint32_t>(index.edges + index.feedback_edges)),
         action_parts(static_cast<std::uint32_t>(index.edges + index.feedback_edges + index.clients)) {}
 
-  // Where messages of the workload on that topic or service are written down; null: nowhere.
+  // The ring for messages of the workload on this topic or service; null: not recorded.
   [[nodiscard]] measure::MessageRing* ring_of(const std::string& topic, bool own) const {
     const bool chosen = recording.topics.empty() || std::ranges::find(recording.topics, topic) != recording.topics.end();
     return own && chosen ? ring : nullptr;
   }
 
-  // False, and counted, where the bytes are no message of that type.
+  // False, and counted, if the bytes are not a message of this type.
   [[nodiscard]] bool read(const message::Format& format, const runtime::Delivery& delivery,
                           message::Header& header) noexcept {
     const bool is_one = format.stamp == message::Stamp::kNone ? format.is_message(delivery.bytes)
@@ -161,12 +163,12 @@ struct LiveGraph::Shared {
     malformed.fetch_add(1, std::memory_order_relaxed);
     return false;
   }
-  // Completes a header that does not say all. False, and counted, where that is not known any more: its publisher has
-  // sent as many others meanwhile as are remembered. `source_timestamp_ns` is that of the delivery.
+  // Completes a partial header. False, and counted, if the missing data are no longer known: the publisher
+  // has sent more messages meanwhile than are remembered. `source_timestamp_ns` is that of the delivery.
   [[nodiscard]] bool look_up(const message::Format& format, const Schedule& kept, std::optional<std::size_t> where,
                              std::int64_t source_timestamp_ns, Schedule::Cursor& cursor,
                              message::Header& header) noexcept {
-    // A reply has a header and yet says nothing where the request, which it repeats, had none.
+    // A reply repeats the request's header, so it may be empty although replies have one.
     if (format.stamp == message::Stamp::kHeader && header.intended_ns != kUnknownTime) return true;
     return look_up_elsewhere(format, kept, where, source_timestamp_ns, cursor, header);
   }
@@ -188,8 +190,8 @@ struct LiveGraph::Shared {
     return false;
   }
 
-  // Puts the message of a delivery into `object`, unless it has come as a struct, in which it then is. False, and counted,
-  // where the bytes are no message of that type. `deserialize_ns`: how long it took, kUnknownTime where it was a struct.
+  // Puts the message of a delivery into `object`; a delivered struct is used directly. False, and counted, if
+  // the bytes are not a message of this type. `deserialize_ns`: decoding time, kUnknownTime for a struct.
   [[nodiscard]] bool decode(const message::Format& format, message::Object& object, runtime::Delivery& delivery,
                             Nanoseconds& deserialize_ns) noexcept {
     deserialize_ns = kUnknownTime;
@@ -207,7 +209,7 @@ struct LiveGraph::Shared {
   message::Formats& messages;
   bool structs;
   bool keyed;
-  bool times_encoding;  // how long structs take to be encoded and decoded is known
+  bool times_encoding;  // encoding and decoding times of structs are known
   bool source_timestamps;
   GraphIndex index;
   Schedule schedule;
@@ -218,7 +220,7 @@ struct LiveGraph::Shared {
   measure::MessageEventQueue& events;
   measure::MessageRing* ring;
   LiveSettings::Recording recording;
-  // Numbered one after the other.
+  // Consecutive numbers.
   std::uint32_t edges = 0;
   std::uint32_t feedback_edges;
   std::uint32_t clients;
@@ -228,8 +230,8 @@ struct LiveGraph::Shared {
   std::atomic<std::uint64_t> forgotten{0};
   std::atomic<std::uint64_t> unwanted{0};
 
-  // What a program may send: from measure_from() on, and what is due no later than the end of the measured part. A due time
-  // that has not come yet becomes now.
+  // True if a program may send: from measure_from() on, and due no later than the end of the measured part. A
+  // due time in the future becomes now.
   [[nodiscard]] bool may_send(Nanoseconds& due_ns) const noexcept {
     due_ns = std::min(due_ns, clock.now());
     return due_ns <= sent_until.load(std::memory_order_acquire);
@@ -237,7 +239,7 @@ struct LiveGraph::Shared {
   std::atomic<Nanoseconds> sent_until{kUnknownTime};
 };
 
-// The bytes of a message that change from one to the next: its stamp and, where that stands in front, what is before it.
+// The bytes of a message that change each time: the stamp and, if it is at the front, what comes before it.
 struct StampRegion {
   static constexpr std::size_t kMaxBytes = message::kEncapsulationBytes + message::kHeaderBytes;
 
@@ -252,33 +254,33 @@ struct StampRegion {
   std::size_t end;
 };
 
-// What a content filter wants of the messages of one publisher. These are numbered for it, each part from 0, as all are for
-// subscriptions without a filter: what is missing among them was wanted and is lost. Their numbers are left behind under
-// those of the messages.
+// Tracks which messages of one publisher a content filter wants. Wanted messages are numbered separately for
+// the filter, warm-up and measured part each from 0: a gap in these numbers is a lost message. The numbers
+// are stored in the schedule under the message's own number.
 class Wanted {
  public:
   Wanted(const message::Filter& filter, Schedule& schedule, std::size_t where) noexcept
       : filter_(filter), schedule_(schedule), where_(where) {}
 
-  // Under which the number of a message is found.
+  // The key of a message's filter number.
   static constexpr std::uint64_t key(std::uint64_t sequence, bool measured) noexcept {
     return measured ? sequence : sequence | message::kWarmUpBit;
   }
 
-  // Before it is sent.
+  // Call before sending.
   void ask(message::Pieces pieces, Nanoseconds intended_ns, std::uint64_t sequence, bool measured) noexcept {
     note(filter_.match(pieces) != message::Filter::Match::kNo, intended_ns, sequence, measured);
   }
   void ask(const void* object, Nanoseconds intended_ns, std::uint64_t sequence, bool measured) noexcept {
     note(filter_.match_object(object), intended_ns, sequence, measured);
   }
-  // Once it was sent.
+  // Call once the message was sent.
   void sent(bool measured) noexcept {
     if (wants_) measure::detail::add<std::uint64_t>(measured ? count_ : warmup_count_, 1);
   }
 
   [[nodiscard]] const std::string& expression() const noexcept { return filter_.expression(); }
-  // Of the measured messages.
+  // Number of measured messages.
   [[nodiscard]] std::uint64_t count() const noexcept { return measure::detail::load(count_); }
 
  private:
@@ -296,24 +298,24 @@ class Wanted {
   std::uint64_t warmup_count_ = 0;
 };
 
-// Stamps and numbers the messages of one publisher or client, and records their sending.
+// Stamps and numbers the messages of one publisher or client, and records the sending.
 class Sender {
  public:
   struct Settings {
-    std::uint32_t length = 0;  // of a message of variable size
+    std::uint32_t length = 0;  // for a message of variable size
     std::uint32_t instances = 1;
     std::uint32_t size_bytes = 0;
     double frequency_hz = 0.0;
     bool concurrent = false;
-    std::size_t source = 0;  // which of its topic's publishers this is
+    std::size_t source = 0;  // index of the publisher within its topic
     Nanoseconds period_ns = 0;
     bool structs = false;
     bool times_encoding = false;
     bool source_timestamps = true;
-    Schedule* schedule = nullptr;  // where messages leave behind when they were due; null: they say so themselves
-    std::size_t scheduled = 0;     // where in it
-    bool tells_current = false;    // current() holds while `publish` runs
-    bool filled = true;            // its own message has content; of a program's it has none yet
+    Schedule* schedule = nullptr;  // where due times are stored; null: messages carry them
+    std::size_t scheduled = 0;     // index in the schedule
+    bool tells_current = false;    // current() is valid while `publish` runs
+    bool filled = true;            // the sender's own message has content; a program's is still empty
   };
 
   Sender(measure::RecorderMemory& memory, const measure::Clock& clock, const message::Format& format,
@@ -335,7 +337,8 @@ class Sender {
     if (settings.filled) message::fill(*object_, settings.length);
   }
 
-  // Sends the sender's own message. `prepare(message)` and `publish(message)` are those of the endpoint.
+  // Sends the sender's own message, encoded. `prepare(message)` and `publish(message)` are those of the
+  // endpoint.
   template <typename Prepare, typename Publish>
   void send(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
@@ -344,8 +347,8 @@ class Sender {
                  message_.bytes.data() + message_.stamp_at, prepare, publish);
   }
 
-  // The same as a struct. `prepare(object)` and `publish(codec, object, source_timestamp_ns,
-  // serialize_ns)` are those of the endpoint.
+  // Sends the sender's own message as a struct. `prepare(object)` and `publish(codec, object,
+  // source_timestamp_ns, serialize_ns)` are those of the endpoint.
   template <typename Prepare, typename Publish>
   bool send_object(Nanoseconds intended_ns, const Prepare& prepare, const Publish& publish) noexcept {
     const auto lock = guard_.lock();
@@ -356,7 +359,7 @@ class Sender {
     return send_prepared(intended_ns, prepare, publish);
   }
 
-  // Sends a struct of this type that was received. False if there is no memory for a copy of it, or it was not sent.
+  // Forwards a received struct of this type. False if there is no memory for a copy, or it was not sent.
   template <typename Prepare, typename Publish>
   bool relay_object(const message::Header& header, const void* received, const Prepare& prepare,
                     const Publish& publish) noexcept {
@@ -368,7 +371,8 @@ class Sender {
     return send_prepared(header.intended_ns, prepare, publish);
   }
 
-  // Sends a message of this type that was received, with a stamp of its own. False if the bytes are none.
+  // Forwards a received encoded message of this type with a new stamp. False if the bytes are not such a
+  // message.
   template <typename Prepare, typename Publish>
   bool relay(const message::Header& header, std::span<const std::uint8_t> bytes, const Prepare& prepare,
              const Publish& publish) noexcept {
@@ -388,27 +392,27 @@ class Sender {
     return true;
   }
 
-  // Before the first message.
+  // Call before the first message.
   void add_filter(const message::Filter& filter, Schedule& schedule, std::size_t where) {
     wanted_.emplace_back(filter, schedule, where);
   }
   [[nodiscard]] const std::vector<Wanted>& wanted() const noexcept { return wanted_; }
   [[nodiscard]] measure::PublisherRecorder& recorder() noexcept { return recorder_; }
   [[nodiscard]] const measure::PublisherRecorder& recorder() const noexcept { return recorder_; }
-  // Its own message as a struct.
+  // The sender's own message as a struct.
   [[nodiscard]] void* object() noexcept { return object_->data(); }
   void record_loops(measure::LoopRecorder& loops) noexcept { loops_ = &loops; }
-  // Every message that was sent goes there too, as of the publisher of this number.
+  // Also writes every sent message to the ring, with this publisher number.
   void write_down(measure::MessageRing& ring, std::uint32_t number, bool contents) noexcept {
     ring_ = &ring;
     number_ = number;
     contents_ = contents;
   }
-  // What is known of the message that is being sent.
+  // The schedule entry of the message being sent.
   [[nodiscard]] const Schedule::Entry& current() const noexcept { return current_; }
 
  private:
-  // That of the next message of its own: each in its turn.
+  // The instance of its next own message, in rotation.
   std::uint64_t next_instance() noexcept { return own_messages_++ % settings_.instances; }
 
   template <typename Prepare, typename Publish>
@@ -437,7 +441,7 @@ class Sender {
     count_wanted(intended_ns);
     if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
     if (ring_ == nullptr) return;
-    // The message is still in the sender's own memory, whatever became of a loan.
+    // The sender's own memory still has the message, even if a loan has been returned.
     ring_->put(row_of(intended_ns, header, sequence, returned_ns, kUnknownTime), contents_ ? message.size() : 0,
                [&message](std::span<std::uint8_t> to) {
                  for (const auto& piece : {message.before, message.stamp, message.after}) {
@@ -473,7 +477,8 @@ class Sender {
     count_wanted(intended_ns);
     if (loops_ != nullptr) loops_->record_sent(intended_ns, header.published_ns, returned_ns);
     if (ring_ == nullptr) return true;
-    // What was sent may have been given away; the sender's own struct says the same but for the stamp.
+    // The struct that was sent may have been given away; the sender's own has the same content except for the
+    // stamp.
     format_.stamp_object(header, object_->data());
     ring_->put(row_of(intended_ns, header, sequence, returned_ns, serialize_ns),
                contents_ ? format_.codec.encoded_size(object_->data()) : 0,
@@ -492,7 +497,7 @@ class Sender {
             .serialize_ns = serialize_ns};
   }
 
-  // Before the instant of publication is taken: what filters cost is in no latency.
+  // Before the publication instant is taken, so that filtering does not count in any latency.
   void ask_filters(const auto& message, Nanoseconds intended_ns, std::uint64_t sequence) noexcept {
     for (Wanted& one : wanted_) one.ask(message, intended_ns, sequence, recorder_.measures(intended_ns));
   }
@@ -500,8 +505,8 @@ class Sender {
     for (Wanted& one : wanted_) one.sent(recorder_.measures(intended_ns));
   }
 
-  // Of a message that says nothing of itself: leaves all of it behind, and returns the source time stamp by which it is
-  // found. Else 0.
+  // For a message that carries no identification: stores all of it in the schedule and returns the source
+  // time stamp that identifies it. Otherwise 0.
   std::int64_t leave_behind(const message::Header& header, std::uint64_t sequence) noexcept {
     if (settings_.tells_current) current_ = {header.intended_ns, header.published_ns, sequence};
     if (format_.stamp != message::Stamp::kNone || settings_.schedule == nullptr) return 0;
@@ -520,7 +525,8 @@ class Sender {
     return stamp_ns;
   }
 
-  // That of the message with this number, but for the instant of publication; its schedule is left behind.
+  // The header of the message with this number, without the publication instant; its schedule entry is
+  // stored.
   message::Header next_header(Nanoseconds intended_ns, std::uint32_t size_bytes, std::uint64_t sequence) noexcept {
     std::uint64_t number = sequence;
     if (settings_.schedule != nullptr && format_.stamp != message::Stamp::kNone) {
@@ -537,23 +543,24 @@ class Sender {
   const message::Format& format_;
   const Settings settings_;
   measure::PublisherRecorder recorder_;
-  measure::LoopRecorder* loops_ = nullptr;  // of the timer that publishes
+  measure::LoopRecorder* loops_ = nullptr;  // of the publishing timer
   message::Encoded message_;
   StampRegion region_;
   std::optional<message::Object> object_;
-  std::size_t key_at_ = 0;  // where the key stands in its own message, of several instances; else 0
+  std::size_t key_at_ = 0;  // position of the key in its own message, if there are several instances;
+                            // otherwise 0
   std::uint64_t own_messages_ = 0;
-  std::uint64_t stamps_ = 0;  // source time stamps given
+  std::uint64_t stamps_ = 0;  // number of source time stamps assigned
   Schedule::Entry current_;
   std::vector<Wanted> wanted_;
-  measure::MessageRing* ring_ = nullptr;  // into which messages go as they are sent
+  measure::MessageRing* ring_ = nullptr;  // receives messages as they are sent
   std::uint32_t number_ = 0;
   bool contents_ = false;
   Guard guard_;
 };
 
 class LiveGraph::LivePublisher final : public PublisherEnd {
-  // What the endpoint does with a message of the sender's.
+  // Calls the endpoint's functions with a message of the sender.
   auto prepare() noexcept {
     return [this](const runtime::Outgoing& message) { return endpoint_.prepare(message); };
   }
@@ -571,7 +578,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
   }
 
  public:
-  // `driven`: by a timer or reaction of the graph, else by a program.
+  // `driven`: by a timer or reaction of the graph; otherwise by a program.
   LivePublisher(Shared& shared, const Node& node, const Publisher& publisher, PassBy asked,
                 runtime::Publisher& endpoint, bool driven, bool concurrent, std::uint32_t number)
       : driven_(driven),
@@ -611,7 +618,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
     }
   }
 
-  // Sends another message of the same type.
+  // Forwards another message of the same type.
   void relay(const message::Header& header, const runtime::Delivery& delivery) noexcept {
     if (shared_.structs) {
       static_cast<void>(sender_.relay_object(header, delivery.object, prepare_object(), send_object()));
@@ -620,7 +627,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
     }
   }
 
-  // Those of a program; it has structs alone.
+  // For a program, which only uses structs.
   [[nodiscard]] void* message() noexcept override { return sender_.object(); }
   bool publish_due(Nanoseconds due_ns) noexcept override {
     return shared_.may_send(due_ns) && sender_.send_object(due_ns, prepare_object(), send_object());
@@ -641,7 +648,8 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
   [[nodiscard]] std::size_t expected() const { return ends().subscriptions; }
   [[nodiscard]] bool may_have_more() const { return ends().read_outside; }
   [[nodiscard]] std::size_t matched() noexcept override { return endpoint_.matched(); }
-  // Deliveries of what was sent so far: to those without a filter all, to the others what they want.
+  // Deliveries of what was sent so far: all messages to subscriptions without a filter, the wanted ones to
+  // others.
   [[nodiscard]] std::uint64_t deliveries(std::size_t TopicEnds::Receivers::* receivers) const noexcept {
     const auto& by_filter = ends().by_filter;
     const auto count = [&](const std::string& filter) -> std::uint64_t {
@@ -673,7 +681,7 @@ class LiveGraph::LivePublisher final : public PublisherEnd {
   Sender sender_;
 };
 
-// What a node does with a message or, for a cyclic reaction, with its period.
+// What a node does with a message or, for a cyclic reaction, in its period.
 class LiveGraph::LiveReaction final : public runtime::TimerHandler {
  public:
   LiveReaction(const Reaction& reaction, std::vector<LivePublisher*> publishers, runtime::Runtime& runtime,
@@ -714,8 +722,8 @@ class LiveGraph::LiveReaction final : public runtime::TimerHandler {
     for (LivePublisher* publisher : publishers_) publisher->publish(intended_ns);
   }
 
-  // The oldest input's intended time once every input has a message that no earlier fusion used; later
-  // messages of an input take the place of earlier ones.
+  // Returns the oldest input's intended time once every input has a message that no earlier fusion used; a
+  // newer message of an input replaces the older one.
   std::optional<Nanoseconds> fuse(std::size_t input, Nanoseconds intended_ns) noexcept {
     const auto lock = guard_.lock();
     if (!oldest_[input]) ++inputs_ready_;
@@ -760,17 +768,18 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   }
 
   void attach(runtime::Subscription& endpoint) noexcept { endpoint_ = &endpoint; }
-  // What comes here ends a loop of that timer.
+  // Messages received here end a loop of that timer.
   void close_loops(measure::LoopRecorder& loops) { loops_.push_back(&loops); }
   void add_reaction(LiveReaction& reaction, std::size_t input) { reactions_.push_back({&reaction, input}); }
   [[nodiscard]] const std::vector<Acknowledgement>& acknowledgements() const noexcept { return subscription_.acknowledge; }
-  // Of each `every`-th message of that node which has been handled `publisher` says when it was due; nobody else drives it.
+  // For every `every`-th handled message of that node, `publisher` sends its due time; nothing else drives
+  // `publisher`.
   void acknowledge(const std::string& from, LivePublisher& publisher, std::uint32_t every) {
     for (const auto& edge : edges_) {
       if (edge->from == from) edge->acknowledges = {&publisher, every};
     }
   }
-  // Called with each message, warm-up included, before the start set; it throws nothing.
+  // Called with each message, warm-up included, once the start is set; must not throw.
   void add_listener(std::function<void(const Received& how)> listener) { listeners_.push_back(std::move(listener)); }
 
   void set_writers(std::span<const WriterName> writers) {
@@ -792,7 +801,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
 
   void on_message(const runtime::Delivery& delivery) noexcept override {
     if (object_) {
-      // An application's callback begins when its message is there.
+      // An application's callback begins when its message is available.
       runtime::Delivery decoded = delivery;
       Nanoseconds deserialize_ns = kUnknownTime;
       if (!shared_.decode(format_, *object_, decoded, deserialize_ns)) return;
@@ -807,7 +816,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
 
   void set_handler(OnMessage on_message) override { handler_ = std::move(on_message); }
   [[nodiscard]] const message::Format& format() const noexcept override { return format_; }
-  // The graph has something for its messages.
+  // The graph handles its messages.
   [[nodiscard]] bool driven() const noexcept { return !reactions_.empty(); }
   [[nodiscard]] const Node& node() const noexcept { return node_; }
   [[nodiscard]] const std::string& end_name() const noexcept { return subscription_.topic; }
@@ -838,7 +847,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
       return;
     }
     if (!shared_.look_up(format_, shared_.schedule, edge->scheduled, delivery.source_timestamp_ns, edge->cursor, header)) {
-      hand_over(*edge, nullptr, delivery, callback_ns);  // a program gets what cannot be recorded, too
+      hand_over(*edge, nullptr, delivery, callback_ns);  // a program also gets messages that cannot be
+                                                         // recorded
       return;
     }
     const std::uint64_t number = message::sequence_of(header);
@@ -868,11 +878,11 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
                      .deserialize_ns = deserialize_ns});
   }
 
-  // Of the messages of one publisher, those that have been handled.
+  // Counts handled messages of one publisher.
   struct Acknowledging {
-    LivePublisher* publisher = nullptr;  // null: nobody wants to know
+    LivePublisher* publisher = nullptr;  // null: no acknowledgement
     std::uint32_t every = 1;
-    std::uint32_t since = 0;  // the last one
+    std::uint32_t since = 0;  // since the last acknowledgement
 
     void handled(Nanoseconds due_ns) noexcept {
       if (publisher == nullptr || ++since < every) return;
@@ -882,17 +892,17 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   };
   struct Edge {
     TopicEnds::End end;
-    bool own;  // the workload's
+    bool own;  // belongs to the workload
     std::uint32_t number;
-    measure::MessageRing* ring;  // into which times of its messages go; null: nowhere
+    measure::MessageRing* ring;  // receives times of its messages; null: none
     std::optional<std::size_t> scheduled;
     Schedule::Cursor cursor;
-    std::size_t wanted;  // where its publisher leaves behind what the filter wants
+    std::size_t wanted;  // schedule entry with the filter's numbers
     measure::EdgeRecorder recorder;
     std::string from;  // the publisher's node
     Acknowledging acknowledges{};
   };
-  // To who listens, and to the program, whose messages are structs. `header` is null where it is not known.
+  // Passes a message to listeners and to the program, which gets structs. `header` is null if unknown.
   void hand_over(const Edge& edge, const message::Header* header, const runtime::Delivery& delivery,
                  Nanoseconds callback_ns) const noexcept {
     if (!handler_ && listeners_.empty()) return;
@@ -905,7 +915,7 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     if (handler_) handler_(delivery.object, how);
   }
 
-  // Of a process that is none of perflab's: nothing is counted, as nobody knows what was sent.
+  // For a publisher outside of perflab: nothing is counted, because the number of sent messages is unknown.
   void take_from_outside(const Edge& edge, const runtime::Delivery& delivery, Nanoseconds callback_ns) const noexcept {
     message::Header header;
     header.published_ns = kUnknownTime;
@@ -916,8 +926,8 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     hand_over(edge, &header, delivery, callback_ns);
   }
 
-  // Puts the number of the message among those that the filter wants. False, and counted, where it has none: the filter does
-  // not want it, or its publisher has sent too many others meanwhile.
+  // Looks up the message's number for the filter. False, and counted, if there is none: the filter does not
+  // want it, or the publisher has sent too many others meanwhile.
   bool find_wanted(const Edge& edge, Nanoseconds intended_ns, const runtime::Delivery& delivery,
                    std::uint64_t& sequence) noexcept {
     const Schedule::Entry entry =
@@ -941,10 +951,10 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
     std::size_t index;
   };
 
-  // Who wrote is said by the middleware or, where it cannot tell, by the message.
+  // The middleware identifies the writer or, if it cannot, the message does.
   Edge* find(const perflab_identity& writer, const message::Header& header) noexcept {
     if (middleware::same(writer, {})) {
-      // A message that says nothing of itself cannot be given to one of several publishers.
+      // A message without identification cannot be assigned to one of several publishers.
       if (format_.stamp == message::Stamp::kNone && edges_.size() > 1) return nullptr;
       const std::size_t source = message::source_of(header);
       return source < edges_.size() ? edges_[source].get() : nullptr;
@@ -961,16 +971,17 @@ class LiveGraph::LiveSubscription final : public runtime::MessageHandler, public
   const Node& node_;
   const Subscription& subscription_;
   const message::Format& format_;
-  const message::Filter* filter_ = nullptr;  // null: it wants all
-  std::optional<message::Object> object_;  // into which messages are decoded
+  const message::Filter* filter_ = nullptr;  // null: all messages are wanted
+  std::optional<message::Object> object_;  // receives decoded messages
   runtime::Subscription* endpoint_ = nullptr;
-  // Behind pointers: a recorder stays where it is, and two edges do not share cache lines.
+  // Behind pointers: a recorder keeps its address, and two edges share no cache line.
   std::vector<std::unique_ptr<Edge>> edges_;
   std::vector<Known> by_writer_;
   const Known* last_ = nullptr;
-  Edge* from_outside_ = nullptr;  // of a writer that no process of perflab has; null: no such publisher is declared
+  Edge* from_outside_ = nullptr;  // edge from a writer outside of perflab; null: no such publisher is
+                                  // declared
   std::vector<Input> reactions_;
-  std::vector<measure::LoopRecorder*> loops_;  // that end here
+  std::vector<measure::LoopRecorder*> loops_;  // timers whose loops end here
   std::vector<std::function<void(const Received&)>> listeners_;
   OnMessage handler_;  // of a program
   std::uint64_t completed_ = 0;  // of the workload's own edges
@@ -1027,7 +1038,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
         });
   }
 
-  // Of a program; it has structs alone. The reply may come before this returns.
+  // For a program, which only uses structs. The reply may come before this returns.
   bool call(const void* request, Nanoseconds due_ns, OnReply on_reply) override {
     if (!shared_.may_send(due_ns)) return false;
     const std::uint64_t key = by_number() ? static_cast<std::uint64_t>(endpoint_->next_number())
@@ -1064,7 +1075,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
       return;
     }
     const Nanoseconds callback_ns = shared_.clock.now();
-    Schedule::Cursor unused;  // no reply is known by its stamp
+    Schedule::Cursor unused;  // replies are never identified by time stamp
     if (by_number()) {
       if (!look_up(reply.related.sequence, header)) return;
     } else if (!shared_.look_up(reply_, schedule_, 0, kUnknownTime, unused, header)) {
@@ -1104,18 +1115,19 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
   }
 
  private:
-  // Whether replies do not say when their requests were due, since one of the messages has no place for it.
+  // True if replies do not carry the requests' due times, because one of the messages has no field for it.
   [[nodiscard]] bool scheduled() const noexcept {
     const auto is = [this](message::Stamp stamp) { return request_.stamp == stamp || reply_.stamp == stamp; };
     return !by_number() && is(message::Stamp::kTimeAndId);
   }
-  // Whether one of them says nothing of the measurement: a reply belongs to the request whose number the middleware says.
+  // True if one of the messages carries no measurement data: the request number from the middleware
+  // identifies the reply.
   [[nodiscard]] bool by_number() const noexcept {
     return request_.stamp == message::Stamp::kNone || reply_.stamp == message::Stamp::kNone;
   }
 
-  // The reply may come before this returns, so what is known of the request is left behind before, under the number that
-  // it will have; the middleware may leave one out, of a request that it could not send.
+  // The reply may come before this returns, so the request's data are stored before, under the number that it
+  // will get; the middleware may skip a number if it could not send a request.
   template <typename Send>
   bool ask(const Send& send) noexcept {
     if (!by_number()) return send();
@@ -1127,7 +1139,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
     if (sent != number) schedule_.put(0, static_cast<std::uint64_t>(sent), entry);
     return true;
   }
-  // False, and counted, where the request is not known any more.
+  // False, and counted, if the request is no longer known.
   [[nodiscard]] bool look_up(std::int64_t number, message::Header& header) noexcept {
     const Schedule::Entry entry = schedule_.find(0, static_cast<std::uint64_t>(number));
     header.intended_ns = entry.due_ns;
@@ -1138,7 +1150,7 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
     return false;
   }
 
-  // Under which who waits for a reply is found, where requests have no numbers of the middleware.
+  // Key under which a waiting request is found if the middleware does not number requests.
   [[nodiscard]] std::uint64_t key_of(Nanoseconds intended_ns, std::uint64_t sequence) noexcept {
     return Wanted::key(sequence, sender_.recorder().measures(intended_ns));
   }
@@ -1151,25 +1163,26 @@ class LiveGraph::LiveClient final : public runtime::MessageHandler, public Clien
     return then;
   }
 
-  const bool driven_;  // by a timer of the graph, else by a program
+  const bool driven_;  // driven by a timer of the graph, otherwise by a program
   Shared& shared_;
   const Node& node_;
   const Client& client_;
   const message::Format& request_;
   const message::Format& reply_;
   Schedule schedule_;  // of its own requests
-  std::optional<message::Object> object_;  // into which replies are decoded
+  std::optional<message::Object> object_;  // receives decoded replies
   runtime::Client* endpoint_ = nullptr;
   Sender sender_;
   std::uint32_t number_;
-  measure::MessageRing* ring_;  // into which times of replies go; null: nowhere
+  measure::MessageRing* ring_;  // receives times of replies; null: none
   measure::EdgeRecorder replies_;
   std::uint64_t completed_ = 0;
   std::mutex waiting_mutex_;  // of a program
   std::map<std::uint64_t, OnReply> waiting_;
 };
 
-// Works and replies with the header of the request, where there is one, by which the client knows which one it was.
+// Works, and replies with the header of the request, if it has one, by which the client identifies the
+// request.
 class LiveGraph::LiveServer final : public runtime::RequestHandler, public runtime::Forgotten, public ServerEnd {
  public:
   LiveServer(Shared& shared, const Node& node, const Server& server, runtime::Runtime& runtime)
@@ -1188,7 +1201,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler, public runti
 
   void attach(runtime::Server& endpoint) noexcept { endpoint_ = &endpoint; }
 
-  // Of a program; it has structs alone.
+  // For a program, which only uses structs.
   void set_handler(OnRequest on_request) override { handler_ = std::move(on_request); }
   [[nodiscard]] const message::Format& request_format() const noexcept override { return request_; }
   [[nodiscard]] const message::Format& response_format() const noexcept override { return reply_; }
@@ -1208,13 +1221,13 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler, public runti
     message::Header header;
     if (!shared_.read(request_, request, header)) return;
     runtime_.work(server_.work_ns);
-    // Callbacks of a server may run at the same time; each has a stamp of its own.
+    // Callbacks of a server may run concurrently; each has its own stamp.
     std::array<std::uint8_t, StampRegion::kMaxBytes> stamp;
     runtime::Outgoing message = region_.split(message_.bytes);
     std::ranges::copy(message.stamp, stamp.begin());
     reply_.write_stamp(header, false, stamp.data() + (message_.stamp_at - region_.begin));
     message.stamp = std::span(stamp).first(message.stamp.size());
-    // What could not be sent has been reported; the client counts it as lost.
+    // A failed send has been reported; the client counts the reply as lost.
     static_cast<void>(reply.send(message));
   }
 
@@ -1223,7 +1236,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler, public runti
   [[nodiscard]] std::string name() const { return node_.qualified_name() + " server " + server_.service; }
 
  private:
-  // What a program answers when it likes. The response repeats what the request said of the measurement.
+  // A request that a program answers at any time. The response repeats the request's measurement data.
   class Open final : public OpenRequest {
    public:
     Open(LiveServer& server, const message::Header& header, std::unique_ptr<runtime::LateReply> reply)
@@ -1261,7 +1274,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler, public runti
     }
   }
 
-  // Callbacks of a server may run at the same time; each has a request and a response of its own, as in an application.
+  // Callbacks of a server may run concurrently; each has its own request and response, as in an application.
   void answer_struct(const runtime::Delivery& request, runtime::Reply& reply) noexcept {
     try {
       message::Object asked(*request_.type), answer(*reply_.type, object_->data());
@@ -1289,7 +1302,7 @@ class LiveGraph::LiveServer final : public runtime::RequestHandler, public runti
   OnRequest handler_;
 };
 
-// Counts its triggers and what came of them, each once.
+// Counts its triggers and their outcomes, each once.
 class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
  public:
   LiveWaitable(const Node& node, const Waitable& waitable, runtime::Runtime& runtime)
@@ -1325,7 +1338,7 @@ class LiveGraph::LiveWaitable final : public runtime::WaitableHandler {
  private:
   using Count = std::atomic<std::uint64_t>;
 
-  // Timers and executors may be several threads.
+  // Timers and executors may run in several threads.
   static void count(Count& what, std::uint64_t by = 1) noexcept {
     what.fetch_add(by, std::memory_order_relaxed);
   }

@@ -1,4 +1,4 @@
-// What a program finds of its graph: ends by their names, and timers in the executors of its nodes.
+// Looks up parts of a graph for a program: ends by name, and timers in the executors of its nodes.
 #include <algorithm>
 
 #include "base/error.h"
@@ -16,7 +16,7 @@ std::string hint(const std::string& name, const std::vector<std::string_view>& k
   return near.empty() ? "; it has " + list_of(known) : "; did you mean " + std::string(near) + "?";
 }
 
-// The end of that name of a node. `driver` says what drives one that is not the program's.
+// The node's end with this name. `driver` names the driver of an end that the program does not drive.
 template <typename End>
 End& find(const std::vector<std::unique_ptr<End>>& ends, const std::string& node, const std::string& name,
           const std::string& what, const char* driver) {
@@ -29,8 +29,8 @@ End& find(const std::vector<std::unique_ptr<End>>& ends, const std::string& node
     }
     if constexpr (requires { end->driven(); }) {
       if (end->driven())
-        throw BadInput("node " + node + ", " + what + " " + name + ": " + driver + ", and the program uses it; right would be "
-                       "one of both");
+        throw BadInput("node " + node + ", " + what + " " + name + ": " + driver +
+                       ", but the program uses it too; right would be only one of them");
     }
     return *end;
   }

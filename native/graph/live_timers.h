@@ -1,4 +1,4 @@
-// The timers of a LiveGraph, which set going what the other parts do.
+// The timers of a LiveGraph, which start everything else.
 #pragma once
 
 #include <functional>
@@ -55,7 +55,7 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
   }
 
   void on_skipped(Nanoseconds first_due_ns, std::uint64_t count) noexcept override {
-    // Ticks of the warm-up are nobody's loss.
+    // Skipped warm-up ticks do not count.
     if (first_due_ns <= measured_from_) {
       const auto before = static_cast<std::uint64_t>((measured_from_ - first_due_ns) / timer_.period_ns + 1);
       if (before >= count) return;
@@ -75,7 +75,7 @@ class LiveGraph::LiveTimer final : public runtime::TimerHandler {
   std::vector<LiveActionClient*> action_clients_;
   std::vector<LiveWaitable*> waitables_;
   measure::LoopRecorder* loops_;  // null: not measured
-  LiveThrottle* throttle_;        // null: nothing holds it back
+  LiveThrottle* throttle_;        // null: not throttled
   runtime::Runtime& runtime_;
   Nanoseconds measured_from_ = kUnknownTime;
 };

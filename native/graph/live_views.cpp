@@ -1,4 +1,4 @@
-// What a live graph says of itself: whether it is matched, what it has counted, its recorders.
+// The state of a live graph: whether it is matched, its counts, its recorders.
 #include <functional>
 #include <map>
 #include <string_view>
@@ -16,7 +16,7 @@ auto views_of(const Parts& parts, View view) {
   return views;
 }
 
-// "publisher", "server", ...: what somebody elsewhere is.
+// The kind of a remote end: "publisher", "server", ...
 std::string_view who(const runtime::TypeDifference& difference) {
   switch (difference.kind) {
     case runtime::TopicKind::kTopic:
@@ -40,7 +40,7 @@ std::string told(const runtime::TypeDifference& difference) {
     return line + "; right would be the same definition on both sides";
   }
   const auto with_hash = [](const runtime::TypeName& type) {
-    return type.ros_type + " (" + (type.hash.empty() ? "hash not told" : type.hash) + ")";
+    return type.ros_type + " (" + (type.hash.empty() ? "hash unknown" : type.hash) + ")";
   };
   line += "type " + with_hash(ours) + " here, and " + with_hash(theirs) + of;
   return line + "; right would be one type on both sides";
@@ -72,7 +72,7 @@ std::vector<std::string> LiveGraph::differing(bool too_many_only) {
                           const char* peers) {
     if (matched == expected || (too_many_only && matched < expected)) return;
     lines.push_back(who + ": " + std::to_string(matched) + " of " + std::to_string(expected) + " " + peers);
-    if (matched > expected) lines.back() += ": somebody else uses " + where;
+    if (matched > expected) lines.back() += ": another program uses " + where;
   };
   for (const auto& publisher : publishers_) {
     const WriterName name = publisher->name();
@@ -117,8 +117,8 @@ void LiveGraph::end_at(Nanoseconds at_ns) noexcept {
   ended_ = true;
 }
 
-// A timer that sleeps beyond the end wakes long after; that it did is not waited for. Nor is one that follows others, but in
-// virtual time, which is over when nothing is left to happen.
+// A timer that sleeps beyond the end wakes up long after; nothing waits for it. The same holds for followers,
+// except in virtual time, which ends when nothing is left to happen.
 bool LiveGraph::timers_done() const noexcept {
   if (runtime_.timers_done()) return true;
   const bool others = ended_ || (settings_.real_time && settings_.ends_by_itself() && !follower_ends_.empty());
@@ -150,7 +150,7 @@ Totals LiveGraph::totals() const noexcept {
     totals.completed += client->completed();
     totals.lost += view.replies->sequence().gap();
   }
-  // Their services; feedback is among the edges, and each message of it goes to one client.
+  // Only the services of actions; feedback is among the edges, and each feedback message goes to one client.
   std::vector<ServiceView> parts;
   for (const auto& client : action_clients_) {
     if (!client->node().condition.empty()) continue;

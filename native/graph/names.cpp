@@ -20,7 +20,7 @@ bool is_alphanumeric(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (
 bool is_word(char c) { return is_alphanumeric(c) || c == '_'; }
 bool is_file_word(char c) { return is_word(c) || c == '-' || c == '+' || c == '.'; }
 
-// The parts between slashes of a name without its leading slash.
+// Checks the parts between slashes of a name without its leading slash.
 std::string tokens_problem(std::string_view all, std::string_view tokens, std::string_view what) {
   if (tokens.empty()) return fmt::format("{} {} has no name after the slash", what, quote(all));
   if (tokens.ends_with('/')) return fmt::format("{} {} ends with a slash; remove it", what, quote(all));
@@ -47,7 +47,7 @@ std::string length_problem(std::string_view name, std::size_t limit, std::string
                      limit);
 }
 
-// A topic or service as written; `what` is which of them.
+// A topic or service as written; `what` is its kind.
 std::string relative_problem(std::string_view name, std::string_view what) {
   if (name.empty()) return fmt::format("{} is empty; give it a name", what);
   std::string_view tokens = name;
@@ -107,7 +107,7 @@ std::string file_name_problem(std::string_view name) {
   if (name.empty()) return "name is empty; give it a name";
   if (!is_alphanumeric(name.front()) || !std::ranges::all_of(name, is_file_word)) {
     return fmt::format(
-        "name {} is not fit for a file name; use letters, digits, '_', '-', '+' and '.', beginning "
+        "name {} cannot be a file name; use letters, digits, '_', '-', '+' and '.', beginning "
         "with a letter or digit",
         quote(name));
   }

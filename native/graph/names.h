@@ -1,6 +1,6 @@
-// Names by the rules of ROS 2 (rmw_validate_full_topic_name and its siblings).
+// Names by the rules of ROS 2 (rmw_validate_full_topic_name and related functions).
 //
-// Functions named *_problem return "" for a valid name, else what is wrong and what would be right.
+// Functions named *_problem return "" for a valid name, otherwise what is wrong and what would be right.
 //
 // Example:
 //   qualify_topic("amazon", "/robot", "arm");    // "/robot/amazon"
@@ -28,15 +28,15 @@ std::string qualified_topic_problem(std::string_view topic);
 std::string service_problem(std::string_view service);
 std::string qualified_service_problem(std::string_view service);
 
-// Actions likewise. At most 226 characters, for "/_action/cancel_goal" stands behind them.
+// Actions likewise. At most 226 characters, because "/_action/cancel_goal" is appended.
 std::string action_problem(std::string_view action);
 std::string qualified_action_problem(std::string_view action);
 
-// A graph or process; it names files: letters, digits, '_', '-', '+' and '.', beginning with a letter or
+// A graph or process; used as a file name: letters, digits, '_', '-', '+' and '.', beginning with a letter or
 // digit, at most 100.
 std::string file_name_problem(std::string_view name);
 
-// `text` with everything replaced that file_name_problem() would refuse; never empty.
+// Replaces every character of `text` that file_name_problem() would refuse; never empty.
 std::string as_file_name(std::string_view text);
 
 // "robot" and "/robot" are the same namespace, "" is "/".

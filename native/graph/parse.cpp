@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kMaxGraphName = 100;
 
-// One byte more than is allowed is read, so that read_document() sees the excess. Most files are small, and memory for
-// the largest one takes longer to clear than a graph to parse.
+// Reads one byte more than allowed, so that read_document() detects the excess. Most files are small, and
+// clearing memory for the largest takes longer than parsing a graph.
 std::string read_bounded(std::istream& stream, const std::string& label) {
   constexpr std::size_t kAtFirst = std::size_t{64} << 10;
   std::string text;
@@ -36,7 +36,7 @@ std::string read_bounded(std::istream& stream, const std::string& label) {
   return text;
 }
 
-// A topology of irobot_benchmark calls its nodes `node_name`.
+// Topologies of irobot_benchmark name their nodes by `node_name`.
 bool is_irobot(const Value& root) {
   const Value* nodes = root.kind == Kind::kMapping ? root.find("nodes") : nullptr;
   if (nodes == nullptr || nodes->kind != Kind::kList) return false;
@@ -48,17 +48,17 @@ Draft parse_one(const Input& input, message::Formats& messages) {
   const Document document = read_document(input.label, input.text);
   const Value& root = document.root();
   if (root.kind == Kind::kNull)
-    document.fail(root.offset, "the file holds no graph; it needs at least `nodes`");
+    document.fail(root.offset, "the file contains no graph; it needs at least `nodes`");
   if (root.kind != Kind::kMapping) {
     document.fail(root.offset,
-                  fmt::format("a graph must be a mapping with `nodes` or `processes`, but here is {}",
+                  fmt::format("a graph must be a mapping with `nodes` or `processes`, but it is {}",
                               name_of(root.kind)));
   }
   const std::string name = as_file_name(input.default_name);
   return is_irobot(root) ? parse_irobot(document, name, messages) : parse_perflab(document, name, messages);
 }
 
-// "a+b", or "a+2_more" where that would be too long.
+// "a+b", or "a+2_more" if that is too long.
 std::string joined_name(const std::vector<Draft>& drafts) {
   std::string name = drafts.front().name;
   for (std::size_t i = 1; i < drafts.size(); ++i) name += "+" + drafts[i].name;
@@ -67,7 +67,7 @@ std::string joined_name(const std::vector<Draft>& drafts) {
   return drafts.front().name.substr(0, kMaxGraphName - rest.size()) + rest;
 }
 
-// Several files may call their processes the same; a single file may not, which check() tells.
+// Processes of several files may have the same name; within one file check() reports it.
 void make_unique(std::vector<Draft>& drafts) {
   std::unordered_set<std::string> names;
   for (Draft& draft : drafts) {
@@ -84,7 +84,7 @@ void make_unique(std::vector<Draft>& drafts) {
   }
 }
 
-// Adds the members of one object to those of another one. Throws InputError where both have one.
+// Adds the members of one object to another. Throws InputError if both have one of the same name.
 void merge(const std::string& from, std::string_view what, std::string& to) {
   auto all = nlohmann::ordered_json::parse(to);
   const auto more = nlohmann::ordered_json::parse(from);

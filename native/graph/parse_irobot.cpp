@@ -1,4 +1,4 @@
-// The topology files of irobot_benchmark, read as that program reads them.
+// Reads topology files of irobot_benchmark in the same way as that program.
 #include <fmt/format.h>
 
 #include <array>
@@ -30,7 +30,7 @@ std::vector<std::string_view> with_qos(std::vector<std::string_view> keys) {
   return keys;
 }
 
-// A QoS value, `system_default` standing for what the DDS specification has as its default.
+// A QoS value; `system_default` stands for the default of the DDS specification.
 template <typename Words, typename Enumerator>
 void read_policy(const Fields& fields, std::string_view key, const Words& words, Enumerator dds_default,
                  Enumerator& policy) {
@@ -49,7 +49,7 @@ void read_policy(const Fields& fields, std::string_view key, const Words& words,
   policy = *found;
 }
 
-// irobot_benchmark knows no other value than "default", which is no limit.
+// irobot_benchmark accepts no other value than "default", which means no limit.
 void require_default(const Fields& fields, std::string_view key) {
   const auto field = fields.find(key);
   if (field && field->text() != "default") field->fail_word(key, {"default"});
@@ -70,11 +70,12 @@ perflab_qos read_qos(const Fields& fields, End end) {
   read_policy(fields, "qos_history", kHistoryWords, PERFLAB_KEEP_LAST, qos.history);
   qos.depth = static_cast<std::int32_t>(fields.integer("qos_depth", 1, kMaxInt, qos.depth));
   if (qos.history == PERFLAB_KEEP_ALL) qos.depth = PERFLAB_DEPTH_UNLIMITED;
-  // DDS 1.4, 2.2.3: writers are reliable by default, readers best-effort. A service has both; it is as its
-  // writer.
+  // DDS 1.4, 2.2.3: writers are reliable by default, readers best-effort. A service uses one value for both:
+  // its writer's.
   read_policy(fields, "qos_reliability", kReliabilityWords,
               end == End::kSubscription ? PERFLAB_BEST_EFFORT : PERFLAB_RELIABLE, qos.reliability);
-  constexpr std::array kDurabilities{kDurabilityWords[0], kDurabilityWords[1]};  // it has no others
+  constexpr std::array kDurabilities{kDurabilityWords[0], kDurabilityWords[1]};  // irobot_benchmark has no
+                                                                                 // others
   read_policy(fields, "qos_durability", kDurabilities, PERFLAB_VOLATILE, qos.durability);
   read_policy(fields, "qos_liveliness", kLivelinessWords, PERFLAB_AUTOMATIC, qos.liveliness);
   require_default(fields, "qos_deadline");
@@ -101,7 +102,7 @@ std::string read_plugin_type(const Field& field, message::Formats& messages, con
   return read(field, messages, type);
 }
 
-// `key` is where the topic or service stands; `find_problem` says whether such a name will do.
+// `key` names the topic or service; `find_problem` checks the name.
 template <typename FindProblem>
 std::string read_qualified(const Fields& fields, std::string_view key, FindProblem find_problem,
                            const Node& node) {
@@ -110,13 +111,13 @@ std::string read_qualified(const Fields& fields, std::string_view key, FindProbl
   return qualify_topic(name.text(), node.node_namespace, node.name);
 }
 
-// In single precision and cut to whole microseconds, as irobot_benchmark computes it: 15 Hz is 66'666 us.
-// `what` is what has the period: "publisher".
+// In single precision and truncated to whole microseconds, like irobot_benchmark: 15 Hz is 66'666 us. `what`
+// is the part with the period: "publisher".
 Nanoseconds read_period(const Fields& fields, std::string_view what) {
   const auto frequency = fields.find("freq_hz");
   const auto period = fields.find("period_ms");
   if (!frequency && !period) {
-    fields.fail("the {} misses the key 'period_ms' (or 'freq_hz')", what);
+    fields.fail("the {} lacks the key 'period_ms' (or 'freq_hz')", what);
   }
   double period_ms = 0.0;
   if (period) period_ms = period->number();
@@ -167,7 +168,7 @@ void add_subscription(const Field& item, message::Formats& messages, Node& node,
   subscription.topic = read_qualified(fields, "topic_name", topic_problem, node);
   subscription.type = read_plugin_type(fields.at("msg_type"), messages, read_type);
   fields.word("msg_pass_by", kIrobotPassByWords, subscription.pass_by);
-  // irobot_benchmark warns here and takes the message as shared.
+  // irobot_benchmark warns here and treats the message as shared.
   if (subscription.pass_by == PassBy::kLoaned) subscription.pass_by = PassBy::kShared;
   subscription.qos = read_qos(fields, End::kSubscription);
   node.subscriptions.push_back(std::move(subscription));

@@ -21,11 +21,11 @@
 namespace perflab::graph {
 namespace {
 
-// What a process has beside its name and nodes; a graph of one process has it at the top level.
+// Keys of a process besides its name and nodes; a graph with one process has them at the top level.
 constexpr std::array<std::string_view, 7> kProcessKeys{"executors",   "participants", "threads", "lock_memory",
                                                        "program", "options",      "ends"};
 
-// "infinite" is PERFLAB_DURATION_INFINITE where it is allowed.
+// "infinite" is PERFLAB_DURATION_INFINITE, if it is allowed.
 Nanoseconds read_duration(const Field& field, Nanoseconds shortest, bool may_be_infinite = false) {
   if (field.kind() == Kind::kNumber) {
     field.fail("{0}: {1} has no unit; write {1}ms if milliseconds are meant (ns, us, ms or s)", field.name(),
@@ -41,11 +41,11 @@ Nanoseconds read_duration(const Field& field, Nanoseconds shortest, bool may_be_
   return duration;
 }
 
-// The period of a mapping that may say `period` or `frequency`.
+// The period of a mapping that may have `period` or `frequency`.
 std::optional<Nanoseconds> read_period(const Fields& fields) {
   const auto period = fields.find("period");
   const auto frequency = fields.find("frequency");
-  if (period && frequency) frequency->fail("'frequency' stands beside 'period'; keep one of them");
+  if (period && frequency) frequency->fail("'frequency' and 'period' are both given; keep one of them");
   if (period) return read_duration(*period, kShortestPeriod);
   if (!frequency) return std::nullopt;
   return frequency->parsed([&] {
@@ -54,16 +54,16 @@ std::optional<Nanoseconds> read_period(const Fields& fields) {
   });
 }
 
-// That of a timer: its own, or else that of its executor, or else that of the graph.
+// A timer's phase: its own, else its executor's, else the graph's.
 Phase read_phase(const Fields& fields, Phase otherwise) {
   fields.word("phase", kPhaseWords, otherwise);
   return otherwise;
 }
 
-// The keys of what ticks, and of what may have a timer of its own.
+// Keys of things with ticks, and of things that may have a timer of their own.
 constexpr std::string_view kPriority = "priority";
 
-// Of a callback: its own, or else that of its node.
+// A callback's priority: its own, else its node's.
 int read_priority(const Fields& fields, int otherwise) {
   return static_cast<int>(fields.integer(kPriority, -kMaxInt, kMaxInt, otherwise));
 }
@@ -74,14 +74,15 @@ std::vector<std::string_view> with_pace(std::vector<std::string_view> keys) {
   return keys;
 }
 
-// How often a timer ticks, and when. False where nothing says that it does. `usual`: the phase of timers that say none.
+// Reads when and how often a timer ticks. False if nothing says that it ticks. `usual`: the default phase.
 bool read_pace(const Fields& fields, Phase usual, Timer& timer) {
   const std::optional<Nanoseconds> period = read_period(fields);
   const auto arrivals = fields.find("arrivals");
   if (arrivals) timer.arrivals = arrivals->word("arrivals", kArrivalsWords);
   const bool unthrottled = timer.arrivals == Arrivals::kUnthrottled;
   if (unthrottled && period)
-    arrivals->fail("an unthrottled timer has no period, it ticks as fast as it is served; remove 'period' or 'frequency'");
+    arrivals->fail("an unthrottled timer has no period, it ticks as fast as its callback runs; remove "
+                   "'period' or 'frequency'");
   if (!period && !unthrottled) return false;
   timer.period_ns = period.value_or(0);
   if (const auto burst = fields.find("burst")) {
@@ -91,13 +92,13 @@ bool read_pace(const Fields& fields, Phase usual, Timer& timer) {
   if (timer.arrivals == Arrivals::kPeriodic) {
     timer.phase = read_phase(fields, usual);
   } else if (const auto phase = fields.find("phase")) {
-    phase->fail("'phase' is that of a periodic timer, and arrivals are '{}'; remove it",
+    phase->fail("'phase' is for periodic timers, but arrivals are '{}'; remove it",
                 word_of(kArrivalsWords, timer.arrivals));
   }
   return true;
 }
 
-// What the timers of a process have that say nothing of it.
+// Default phases for timers of a process.
 struct UsualPhase {
   Phase graph = Phase::kAligned;
   std::map<int, Phase> executors;  // by id
@@ -113,7 +114,7 @@ Nanoseconds read_work(const Fields& fields) {
   return work ? read_duration(*work, 0) : 0;
 }
 
-// Whose QoS it is.
+// The owner of a QoS mapping.
 enum class QosOf { kPublisher, kSubscription, kService };
 
 bool may_have(const auto& row, QosOf of) {
@@ -172,7 +173,7 @@ void read_value(middleware::form::Names /*form*/, const Field& field, std::strin
 perflab_qos read_qos(const Field& field, QosOf of) {
   std::vector<std::string_view> keys;
   middleware::each_policy([&](const auto& row) {
-    // A policy at the wrong end is a known key, so that the message can say which end has it.
+    // A policy of the other end is a known key, so that the message can say which end has it.
     if (of != QosOf::kService || may_have(row, of)) keys.emplace_back(row.name);
   });
   const Fields fields(field, "qos", keys);
@@ -189,20 +190,20 @@ perflab_qos read_qos(const Field& field, QosOf of) {
   });
   if (qos.history == PERFLAB_KEEP_ALL) {
     if (const auto depth = fields.find("depth")) {
-      depth->fail("'depth' has no meaning with keep_all; remove one of them");
+      depth->fail("'depth' has no effect with keep_all; remove one of them");
     }
     qos.depth = PERFLAB_DEPTH_UNLIMITED;
   }
   return qos;
 }
 
-// Of a name as it is written; `what` is "topic", "service", "action" or "waitable".
+// Checks a name as written; `what` is "topic", "service", "action" or "waitable".
 std::string written_problem(std::string_view what, const std::string& written) {
   if (what == "waitable") return waitable_name_problem(written);
   return what == "topic" ? topic_problem(written) : what == "service" ? service_problem(written) : action_problem(written);
 }
 
-// The fully qualified topic, service or action of an end; `key` says which.
+// The fully qualified topic, service or action of an end, from the key `key`.
 std::string read_qualified(const Fields& fields, std::string_view key, const Node& node) {
   const Field name = fields.at(key);
   name.require_none(written_problem(key, name.text()));
@@ -238,20 +239,20 @@ End read_service_end(const Fields& fields, const Node& node, message::Formats& m
   return end;
 }
 
-// A node while it is read. `usual`: the phase of its timers that say none; `priority`: that of its callbacks.
+// State while reading a node. `usual`: default phase of its timers; `priority`: default for its callbacks.
 struct Reading {
   Node& node;
   NodeOrigin& origin;
   message::Formats& messages;
   Phase usual;
   int priority;
-  bool program;  // one may drive what nothing else does
+  bool program;  // a program may drive what nothing else does
 
   void add(Timer timer, const Fields& fields) {
     node.timers.push_back(std::move(timer));
     origin.add(Part::kTimer, fields);
   }
-  // The timer of its own that a publisher, client or waitable (`what`) has where it says a period.
+  // Adds the own timer of a publisher, client or waitable (`what`), if it has a period.
   void add_own_timer(const Fields& fields, std::string_view what, std::string name,
                      std::vector<std::size_t> Timer::* acts, std::size_t index) {
     Timer timer = own_timer(std::move(name), 0, acts, index);
@@ -263,7 +264,7 @@ struct Reading {
     for (const char* const key : kPaceKeys) {
       if (const auto field = fields.find(key)) {
         field->fail(
-            "'{}' is that of a timer, and the {} has none without 'period' or "
+            "'{}' is for timers, but the {} has no timer without 'period' or "
             "'frequency'; add one, or remove it",
             key, what);
       }
@@ -283,8 +284,8 @@ void add_publisher(const Field& item, Reading& into) {
   const bool own_timer = fields.has("period") || fields.has("frequency") || fields.has("arrivals");
   if (const auto priority = fields.find(kPriority); priority && !own_timer) {
     priority->fail(
-        "'priority' is that of a callback, and the publisher has none without 'period' or 'frequency'; move it to the "
-        "timer or the subscription that publishes");
+        "'priority' is for callbacks, but the publisher has none without 'period' or 'frequency'; move it to "
+        "the timer or the subscription that publishes");
   }
   into.add_own_timer(fields, "publisher", timer_name(fields.text("topic")), &Timer::publish,
                      into.node.publishers.size());
@@ -345,7 +346,7 @@ void add_action_server(const Field& item, Reading& into) {
   if (const auto duration = fields.find("duration")) server.duration_ns = read_duration(*duration, 0);
   if (const auto step = fields.find("step")) server.step_ns = read_duration(*step, kShortestPeriod);
   server.work_ns = read_work(fields);
-  // A type whose feedback cannot be measured sends none, unless that is asked for.
+  // By default, feedback is sent if its type can be measured.
   server.feedback = feedback_problem(into.messages, server.type).empty();
   if (const auto feedback = fields.find("feedback")) {
     server.feedback = feedback->boolean();
@@ -357,7 +358,7 @@ void add_action_server(const Field& item, Reading& into) {
   into.origin.add(Part::kActionServer, fields);
 }
 
-// With `number` that many, named and triggered alike.
+// With `number` that many waitables, with similar names and the same triggers.
 void add_waitables(const Field& item, Reading& into) {
   const Fields fields(item, "waitable", with_pace({"name", "number", "work", kPriority}));
   const Waitable waitable{.name = fields.text("name"),
@@ -375,13 +376,13 @@ void add_waitables(const Field& item, Reading& into) {
   }
 }
 
-// The topics (or services, waitables: `what`) that `key` names, one or a list; none where it is absent.
+// The topics (or services, waitables: `what`) named by `key`, one or a list; none if it is absent.
 std::vector<Field> names_at(const Fields& fields, std::string_view key, std::string_view what) {
   const auto field = fields.find(key);
   if (!field) return {};
   if (field->kind() == Kind::kString) return {*field};
   if (field->kind() != Kind::kList) {
-    field->fail("'{0}' must be a {1} or a list of {1}s, but here is {2}", key, what, name_of(field->kind()));
+    field->fail("'{0}' must be a {1} or a list of {1}s, but it is {2}", key, what, name_of(field->kind()));
   }
   std::vector<Field> names = field->items(fmt::format("a {} in '{}'", what, key));
   if (names.empty()) field->fail("'{}' names no {}; name one, or remove it", key, what);
@@ -389,18 +390,18 @@ std::vector<Field> names_at(const Fields& fields, std::string_view key, std::str
   return names;
 }
 
-// A node's publishers or subscriptions by topic, its clients by service, or its waitables by name.
+// A node's publishers or subscriptions by topic, clients by service, or waitables by name.
 class NameIndex {
  public:
-  // `name` is the member to go by, `what` the word for it ("topic"), `end` those for what a node lacks that
-  // has none of that name ("publisher of it").
+  // `name` is the member used as the name, `what` its kind ("topic"), `end` describes a missing end
+  // ("publisher of it").
   template <typename Ends, typename Name>
   NameIndex(const Ends& ends, Name name, std::string_view what, std::string_view end)
       : what_(what), end_(end) {
     for (std::size_t i = 0; i < ends.size(); ++i) indexes_.emplace(ends[i].*name, i);
   }
 
-  // Indexes of the names at `key`.
+  // Indexes of the names listed at `key`.
   [[nodiscard]] std::vector<std::size_t> at(const Fields& fields, std::string_view key,
                                             const Node& node) const {
     std::vector<std::size_t> indexes;
@@ -437,15 +438,15 @@ class NameIndex {
   std::map<std::string, std::size_t> indexes_;
 };
 
-// What a timer may act on, of its node: by which key, and where the indexes stand.
+// What a timer can act on: the key, and the list of indexes.
 struct TimerEnd {
   const char* key;
   std::vector<std::size_t> Timer::* acts;
   NameIndex names;
 };
 
-// A timer that the file does not name is called after the first topic it publishes, or else the first service
-// it requests, or else the first waitable it triggers.
+// A timer without a name in the file is named after the first topic it publishes, else the first service it
+// requests, else the first waitable it triggers.
 std::string read_timer_name(const Fields& fields, const std::vector<TimerEnd>& ends, const Node& node) {
   if (fields.has("name")) return fields.text("name");
   for (const TimerEnd& end : ends) {
@@ -460,11 +461,10 @@ void add_timer(const Field& item, const std::vector<TimerEnd>& ends, Reading& in
   const Fields fields(item, "timer",
                       with_pace({"name", "publish", "request", "goal", "trigger", "work", "overrun", kPriority}));
   Timer timer;
-  if (!read_pace(fields, into.usual, timer)) fields.fail("the timer misses the key 'period' (or 'frequency')");
+  if (!read_pace(fields, into.usual, timer)) fields.fail("the timer lacks the key 'period' (or 'frequency')");
   for (const TimerEnd& end : ends) timer.*end.acts = end.names.at(fields, end.key, into.node);
   timer.work_ns = read_work(fields);
-  // Of a generated graph a timer may only tick, to show what that costs; a file that says so forgot
-  // something.
+  // In a generated graph a timer may only tick, to show what that costs; in a file it is a mistake.
   if (timer.publish.empty() && timer.request.empty() && timer.goal.empty() && timer.trigger.empty() && timer.work_ns == 0) {
     fields.fail("the timer does nothing; give it `publish`, `request`, `goal`, `trigger` or `work`");
   }
@@ -480,11 +480,11 @@ ReactionKind read_reaction_kind(const Fields& fields, const Reaction& reaction) 
   if (reaction.publish.empty()) return ReactionKind::kSink;
   if (reaction.on.size() == 1) return ReactionKind::kTransform;
   fields.fail(
-      "the reaction has several topics in 'on' and no 'kind'; say transform (each message) or fusion (all "
+      "the reaction has several topics in 'on' and no 'kind'; use transform (each message) or fusion (all "
       "together)");
 }
 
-// `work` of the whole file: that of reactions which do not say theirs, by their kinds.
+// `work` of the whole file: the default work of reactions, by kind.
 void check_works(const Field& field) {
   const Fields works(field, "work", texts_of(kReactionWords));
   for (const std::string_view kind : texts_of(kReactionWords)) {
@@ -512,13 +512,13 @@ void add_reaction(const Field& item, const NameIndex& publishers, const NameInde
   if (const auto period = fields.find("period")) {
     reaction.period_ns = read_duration(*period, kShortestPeriod);
   } else if (is_cyclic) {
-    fields.fail("the cyclic reaction misses the key 'period'");
+    fields.fail("the cyclic reaction lacks the key 'period'");
   }
   if (is_cyclic) {
     reaction.phase = read_phase(fields, into.usual);
     reaction.priority = read_priority(fields, into.priority);
   } else if (const auto phase = fields.find("phase")) {
-    phase->fail("'phase' is that of a timer, and only a cyclic reaction has one; remove it");
+    phase->fail("'phase' is for timers, and only a cyclic reaction has one; remove it");
   } else if (const auto priority = fields.find(kPriority)) {
     priority->fail("the reaction runs in the callbacks of its subscriptions; move 'priority' to them");
   }
@@ -575,7 +575,7 @@ std::vector<int> read_cpus(const Field& field) {
   if (field.kind() == Kind::kList) {
     items = field.items(kName);
   } else if (field.kind() != Kind::kNumber) {
-    field.fail("'cpus' must be a list of numbers, a number, or a text like 0-2,5, but here is {}",
+    field.fail("'cpus' must be a list of numbers, a number, or a text like 0-2,5, but it is {}",
                name_of(field.kind()));
   }
   if (items.empty()) field.fail("'cpus' names no CPU; name one, or remove it");
@@ -605,13 +605,13 @@ realtime::ThreadSettings read_settings(const Field& field, bool may_be_empty) {
   return settings;
 }
 
-// Likewise; empty where the key is absent.
+// Reads a ThreadSettings at a key; empty if the key is absent.
 realtime::ThreadSettings read_thread(const Fields& around, std::string_view key) {
   const auto field = around.find(key);
   return field ? read_settings(*field, false) : realtime::ThreadSettings{};
 }
 
-// Those of a program have names of its own, beside the two that every process has.
+// Thread names of a program, besides the two that every process has.
 Threads read_threads(const Field& field, bool program) {
   std::vector<std::string_view> known{kExecutorThreads, kMiddlewareThreads};
   field.require(Kind::kMapping);
@@ -624,7 +624,8 @@ Threads read_threads(const Field& field, bool program) {
   }
   Threads threads{read_thread(fields, kExecutorThreads), read_thread(fields, kMiddlewareThreads), {}};
   if (threads.middleware.policy == realtime::Policy::kDeadline)
-    fields.at(kMiddlewareThreads).fail("DEADLINE is not inherited, and threads of the middleware inherit; use FIFO or RR");
+    fields.at(kMiddlewareThreads).fail("DEADLINE is not inherited, but the middleware's threads inherit "
+                                       "their policy; use FIFO or RR");
   for (const std::string_view name : std::span(known).subspan(2)) {
     const Field own = fields.at(name);
     own.require_none(thread_name_problem(name));
@@ -714,13 +715,13 @@ Draft parse_perflab(const Document& document, std::string_view default_name, mes
   NodeAdder adder(messages);
   const auto processes = root.find("processes");
   if (!processes) {
-    if (!root.has("nodes")) root.fail("the graph misses the key 'nodes' (or 'processes')");
+    if (!root.has("nodes")) root.fail("the graph lacks the key 'nodes' (or 'processes')");
     add_process(root, draft.name, adder, phases, draft);
     return draft;
   }
   const auto refuse_beside = [&](std::string_view key) {
     if (const auto beside = root.find(key)) {
-      beside->fail("'{}' stands beside 'processes'; move it into a process", key);
+      beside->fail("'{}' is given outside of 'processes'; move it into a process", key);
     }
   };
   refuse_beside("nodes");

@@ -30,7 +30,7 @@ Nanoseconds PhaseOffsets::offset(const void* timer, Phase phase, Nanoseconds per
       return 0;
     case Phase::kStaggered: {
       const std::int64_t count = counts_.at(phase);
-      // Periods are at most one day: the product of the remainder fits.
+      // Periods are at most one day, so the product with the remainder does not overflow.
       return period_ns / count * place + period_ns % count * place / count;
     }
     case Phase::kRandom:

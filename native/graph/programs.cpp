@@ -52,14 +52,14 @@ json to_json(const Field& field) {
   return value;
 }
 
-// A path is relative to the folder of the graph file; a name alone is looked for where perflab-node is.
+// A path is relative to the folder of the graph file; a bare name is searched next to perflab-node.
 std::string resolved(const std::string& program, const std::string& file) {
   if (program.find('/') == std::string::npos) return program;
   const std::filesystem::path folder = std::filesystem::absolute(std::filesystem::path(file)).parent_path();
   return (folder / program).lexically_normal().string();
 }
 
-// The entries of a mapping by name, in its order, which is that of tables; `read` makes one of its fields.
+// The entries of a mapping by name, in file order; `read` parses each entry's fields.
 template <typename Read>
 std::string read_named(const Field& field, std::string_view what, const std::vector<std::string_view>& known, Read read) {
   field.require(Kind::kMapping);
@@ -108,13 +108,15 @@ ordered_json read_own_figure(const Fields& figure) {
   if (kind == "times") {
     for (const char* const key : {"unit", "factor", "several", "better", "scale", "compared"}) {
       if (const auto of_value = figure.find(key))
-        of_value->fail("'{}' is that of a value, and times are in nanoseconds, the lower the better; remove it", key);
+        of_value->fail("'{}' is for values, but times are always in nanoseconds, and lower is better; "
+                       "remove it",
+                       key);
     }
     read_own_times(figure, made);
   } else {
     for (const char* const key : {"drawn", "floor"}) {
       if (const auto of_times = figure.find(key))
-        of_times->fail("'{}' is that of times, and this is a value; add 'kind: times', or remove it", key);
+        of_times->fail("'{}' is for times, but this is a value; add 'kind: times', or remove it", key);
     }
     read_own_value(figure, made);
   }
@@ -135,7 +137,7 @@ void read_program(const Fields& fields, Process& process) {
   if (const auto ends = fields.find("ends")) process.ends = ends->boolean();
   for (const char* const key : {"options", "ends"}) {
     if (const auto field = fields.find(key); field && process.program.empty())
-      field->fail("'{}' is that of a program, and the process has none; add 'program', or remove it", key);
+      field->fail("'{}' is for programs, but the process has none; add 'program', or remove it", key);
   }
 }
 

@@ -1,5 +1,5 @@
-// What a graph file says of programs (docs/programs.md): which one a process has, with what options, and what programs say
-// of a trial.
+// The program part of a graph file (docs/programs.md): a process's program and options, and the figures and
+// outcomes that programs report.
 //
 // Example, in a graph file:
 //   program: perflab-simulator
@@ -20,11 +20,11 @@
 
 namespace perflab::graph {
 
-// `program`, `options` and `ends` of a process.
+// Reads `program`, `options` and `ends` of a process.
 void read_program(const Fields& fields, Process& process);
 
-// The mappings at `figures` and `outcomes`, as JSON: what perflab declares of a kind of workload (perflab/results/figure.py,
-// outcome.py).
+// The mappings at `figures` and `outcomes`, as JSON: the same declarations that perflab has for a kind of
+// workload (perflab/results/figure.py, outcome.py).
 std::string read_own_figures(const Field& field);
 std::string read_own_outcomes(const Field& field);
 

@@ -9,7 +9,7 @@
 namespace perflab::graph {
 namespace {
 
-// Hands characters to nlohmann's lexer and counts them, since its events carry no positions.
+// Counts the characters passed to nlohmann's lexer, because its events have no positions.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -38,7 +38,7 @@ class CountingIterator {
   std::size_t* consumed_;
 };
 
-// A token begins at the first character after the previous token that is neither blank nor a separator.
+// A token starts at the first character after the previous token that is neither blank nor a separator.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
   Handler(const Document& document, const std::size_t& consumed)
@@ -72,7 +72,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     } else if (const std::size_t bracket = reason.find("] "); bracket != std::string_view::npos) {
       reason.remove_prefix(bracket + 2);
     }
-    // An unterminated string repeats all of the text that follows it.
+    // For an unterminated string the reason repeats all of the following text.
     constexpr std::size_t kLongestReason = 200;
     const bool by_content = !document_.label().ends_with(".json");
     document_.fail(token_begin(),
@@ -117,7 +117,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   const Document& document_;
   TreeBuilder builder_;
   const std::size_t& consumed_;
-  std::size_t end_ = 0;  // of the token before
+  std::size_t end_ = 0;  // end of the previous token
 };
 
 }  // namespace

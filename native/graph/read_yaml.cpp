@@ -51,9 +51,9 @@ Kind kind_of_plain(std::string_view text) {
   return special || prefixed || is_decimal(text) ? Kind::kNumber : Kind::kString;
 }
 
-// yaml-cpp keeps the tokens of an unfinished flow collection, a hundred bytes and more for each, before the
-// handler sees the first of them. So collections that could not be accepted anyway are refused before it
-// starts. Brackets in quotes and comments are counted as well, hence limits far above those of the handler.
+// yaml-cpp buffers the tokens of an unfinished flow collection, a hundred bytes or more each, before the
+// handler sees the first. So collections that could not be accepted anyway are refused before parsing.
+// Brackets in quotes and comments count as well, hence these limits are far above those of the handler.
 void check_flow(const Document& document) {
   constexpr std::size_t kMaxOpen = 1'000;
   constexpr std::size_t kMaxIndicators = 2 * kMaxValues;
@@ -90,7 +90,7 @@ class Handler : public YAML::EventHandler {
   explicit Handler(const Document& document) : document_(document), builder_(document) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ > 0) document_.fail(offset(mark), "a second document begins; a file holds one graph");
+    if (documents_++ > 0) document_.fail(offset(mark), "a second document starts; a file contains one graph");
   }
   void OnDocumentEnd() override {}
 

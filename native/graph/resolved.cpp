@@ -23,7 +23,7 @@ using nlohmann::ordered_json;
 constexpr int kSchema = 1;
 constexpr std::int64_t kMaxUnsigned = std::numeric_limits<std::uint32_t>::max();
 
-// A JSON value and the path to it, for messages.
+// A JSON value and its path, for messages.
 class Cursor {
  public:
   Cursor(const json& value, std::string path) : value_(value), path_(std::move(path)) {}
@@ -38,10 +38,10 @@ class Cursor {
     return value_.contains(key);
   }
   [[nodiscard]] Cursor at(const char* key) const {
-    if (!has(key)) fail(fmt::format("misses the key '{}'", key));
+    if (!has(key)) fail(fmt::format("lacks the key '{}'", key));
     return {value_.at(key), fmt::format("{}.{}", path_, key)};
   }
-  // Whether the key is there and not null; for what files of older versions do not have.
+  // True if the key exists and is not null; for keys that files of older versions do not have.
   [[nodiscard]] bool gives(const char* key) const { return has(key) && !value_.at(key).is_null(); }
   [[nodiscard]] bool boolean() const {
     if (!value_.is_boolean()) fail("must be true or false");
@@ -91,27 +91,27 @@ class Cursor {
   std::string path_;
 };
 
-// Each part of a graph has one table of its keys, keys_of(): writing and reading both go by it.
+// Each part of a graph has one table of its keys, keys_of(), used both for writing and for reading.
 
 template <typename Record>
-struct Tag {};  // keys_of() is found by it
+struct Tag {};  // selects an overload of keys_of()
 
 enum class Absent {
-  kRefused,      // the key must be there
+  kRefused,      // the key is required
   kDefault,      // without the key the member has its default; files of older versions lack it
-  kNullDefault,  // likewise where the key is null
-  kOmitted,      // as kDefault, and not written where the member has its default
-  kNullOmitted   // as kNullDefault, likewise
+  kNullDefault,  // like kDefault, also if the key is null
+  kOmitted,      // like kDefault; not written if the member has its default
+  kNullOmitted   // like kNullDefault; not written if the member has its default
 };
 
-// `form` writes a member as JSON and reads it: write(value), read(cursor, value).
+// `form` converts a member to and from JSON: write(value), read(cursor, value).
 template <typename Record, typename Member, typename Form>
 struct Key {
   const char* name;
   Member Record::* member;
   Form form;
   Absent absent;
-  bool (*belongs_to)(const Record&);  // where false, the key is neither written nor read; null: always
+  bool (*belongs_to)(const Record&);  // if false, the key is neither written nor read; null: always
 };
 
 template <typename Record, typename Member, typename Form>
@@ -198,7 +198,7 @@ struct OneOf {
   }
 };
 
-// null stands for one value.
+// null stands for one particular value.
 template <typename Form, auto none>
 struct OrNull {
   template <typename Value>
@@ -246,7 +246,7 @@ struct List {
 };
 using Indexes = List<Whole<0, kMaxInt>>;
 
-// What writes and reads the value of a policy.
+// Writes and reads the value of a policy.
 struct JsonForm {
   template <const auto& words>
   static OneOf<words> of(middleware::form::Words<words>);
@@ -260,8 +260,8 @@ struct JsonForm {
   static FixedText of(middleware::form::Names);
 };
 
-// By the table of policies. Those of ROS 2 are always written; the others where they are not as DDS has them by itself, and
-// files of older versions lack them.
+// Uses the table of policies. Policies of ROS 2 are always written; others only if they differ from the DDS
+// default, and files of older versions lack them.
 struct QosObject {
   static ordered_json write(const perflab_qos& qos) {
     ordered_json json = ordered_json::object();
@@ -294,7 +294,7 @@ constexpr auto keys_of(Tag<Publisher> /*of*/) {
                     key("instances", &Publisher::instances, Whole<1, kMaxUnsigned>{}, Absent::kOmitted)};
 }
 
-// A length that is the size is not said. A size that nobody knows is null.
+// A length equal to the size is omitted. An unknown size is null.
 struct PublisherObject : Object {
   static ordered_json write(const Publisher& publisher) {
     ordered_json json = Object::write(publisher);
@@ -369,7 +369,7 @@ constexpr auto keys_of(Tag<Throttle::Source> /*of*/) {
                     key("every", &Source::every, Whole<1, kMaxInt>{}), key("counted", &Source::counted, Boolean{})};
 }
 
-// A number that is more than 0 and at most 1.
+// A number in (0, 1].
 struct Share : Number {
   static void read(const Cursor& json, double& share) {
     share = json.number();
@@ -422,7 +422,7 @@ constexpr auto keys_of(Tag<realtime::ThreadSettings> /*of*/) {
                     key("period_ns", &Settings::period_ns, Duration{}, Absent::kOmitted)};
 }
 
-// Settings that say nothing are null.
+// Empty settings are null.
 struct ThreadOrNull : Object {
   static ordered_json write(const realtime::ThreadSettings& settings) {
     return settings.empty() ? ordered_json(nullptr) : Object::write(settings);
@@ -434,7 +434,7 @@ constexpr auto keys_of(Tag<Threads> /*of*/) {
                     key(kMiddlewareThreads.data(), &Threads::middleware, ThreadOrNull{}, Absent::kNullDefault)};
 }
 
-// Beside those that every process has stand those of its program, by their names.
+// The threads of a program by name, besides those that every process has.
 struct ThreadsObject : Object {
   static ordered_json write(const Threads& threads) {
     ordered_json json = Object::write(threads);
@@ -451,7 +451,7 @@ struct ThreadsObject : Object {
   }
 };
 
-// An object of anything.
+// An arbitrary object.
 struct AnyObject {
   static ordered_json write(const std::string& text) { return ordered_json::parse(text); }
   static void read(const Cursor& json, std::string& text) { text = json.object_text(); }
@@ -490,7 +490,7 @@ constexpr auto keys_of(Tag<Node> /*of*/) {
 }
 
 struct NodeObject : Object {
-  // A condition that is behind leaves out what it missed: making up for it would prolong the workload's run.
+  // A late condition skips missed ticks: catching up would prolong the workload's run.
   static void read(const Cursor& json, Node& node) {
     Object::read(json, node);
     if (node.condition.empty()) return;
@@ -580,7 +580,7 @@ std::string path_of(const Item& item) {
   return fmt::format("{}.{}[{}]", node, list_name(item.part), item.index);
 }
 
-// The definitions that the graph's types need and perflab does not bring, by full name.
+// The definitions of the graph's types that are not perflab's own, by full name.
 std::map<std::string, std::string> interfaces_of(const Graph& graph) {
   std::map<std::string, std::string> texts;
   std::set<std::string> seen;

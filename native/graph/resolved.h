@@ -16,13 +16,13 @@
 namespace perflab::graph {
 
 nlohmann::ordered_json graph_to_json(const Graph& graph);
-// The table of QoS policies (middleware/policies.h), for programs that have one of their own.
+// The table of QoS policies (middleware/policies.h) as JSON, for programs with a table of their own.
 nlohmann::ordered_json policies_to_json();
 Graph graph_from_json(const nlohmann::json& json);
 Graph read_resolved(std::string_view text);
 
-// The settings of threads as a process or executor of the resolved graph has them; null is empty. `path` is
-// what messages call the value.
+// Thread settings of a process or executor in the resolved graph; null is empty. `path` names the value in
+// messages.
 realtime::ThreadSettings thread_settings_from_json(const nlohmann::json& json,
                                                    std::string_view path = "thread");
 nlohmann::ordered_json thread_settings_to_json(const realtime::ThreadSettings& settings);

@@ -12,7 +12,7 @@ namespace perflab::graph {
 Schedule::Schedule(std::size_t publishers, int descriptor) : bytes_(publishers * kKept * sizeof(Slot)) {
   if (bytes_ == 0) return;
   const bool shared = descriptor >= 0;
-  // Every process makes it as large as the others do; new bytes are zero, which is an empty slot.
+  // Every process sets the same size; new bytes are zero, which is an empty slot.
   if (shared && ::ftruncate(descriptor, static_cast<off_t>(bytes_)) != 0)
     throw Failed("the memory for the schedule cannot be made " + std::to_string(bytes_) +
                  " bytes large: " + reason_of(errno));

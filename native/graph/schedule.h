@@ -1,9 +1,11 @@
-// What messages do not say of themselves, for types that have no place for it: the sender leaves it behind, the receiver
-// looks it up by what it knows of the message. In memory that all processes of a graph share, as they share a clock.
+// Data that messages do not carry, because their types have no field for it: the sender stores it, the
+// receiver looks it up by what it knows of the message. It is in memory shared by all processes of a graph,
+// which also share a clock.
 //
-// A key is a sequence, or a source time stamp made by stamp_for(). Where the middleware makes the source time stamps, the
-// sender leaves the instant right before it sends, and a message is the last one that was left no later than its time
-// stamp. A publisher has room for its last kKept messages; one that is received after as many others is not found.
+// A key is a sequence number, or a source time stamp made by stamp_for(). If the middleware sets the source
+// time stamps, the sender stores the instant right before sending, and a message is matched with the last
+// entry no later than its time stamp. Each publisher has room for its last kKept messages; older ones are not
+// found.
 //
 // Example:
 //   Schedule schedule(publishers, descriptor);
@@ -22,12 +24,11 @@ namespace perflab::graph {
 
 class Schedule {
  public:
-  // Messages of one publisher that are still known.
+  // Number of messages remembered per publisher.
   static constexpr std::size_t kKept = 16'384;
 
-  // For that many publishers; those of all processes, in the same order in each. `descriptor`: of a file in memory that
-  // the processes share, which is made as large as is needed; it stays the caller's. -1: memory of this process. Throws
-  // Failed.
+  // For the publishers of all processes, in the same order in each. `descriptor`: a memory file shared by the
+  // processes, which is enlarged as needed; the caller keeps it. -1: memory of this process. Throws Failed.
   Schedule(std::size_t publishers, int descriptor);
   ~Schedule();
   Schedule(const Schedule&) = delete;
@@ -39,38 +40,38 @@ class Schedule {
     std::uint64_t sequence = 0;
   };
 
-  // A source time stamp that is unique among the last kKept of a publisher: the instant, but for 16 µs, and in their place
-  // the number of the message, by which its slot is found.
+  // A source time stamp that is unique among a publisher's last kKept messages: the instant, with its lowest
+  // 16 µs replaced by the message number, by which its slot is found.
   static constexpr std::int64_t stamp_for(std::int64_t wall_clock_ns, std::uint64_t number) noexcept {
     constexpr auto kLow = static_cast<std::int64_t>(kKept - 1);
     return (wall_clock_ns & ~kLow) | (static_cast<std::int64_t>(number) & kLow);
   }
 
-  // By one thread at a time for each publisher, as put_before().
+  // One thread at a time per publisher, like put_before().
   void put(std::size_t publisher, std::uint64_t key, const Entry& entry) noexcept {
     write(slot_of(publisher, key), key, entry);
   }
-  // The same of the publisher's message with that number, counted from 0, right before it is sent: its source time stamp
-  // will be no earlier than that instant of the wall clock.
+  // Stores the entry of the publisher's message with this number, counted from 0, right before sending: its
+  // source time stamp will be no earlier than this wall-clock instant.
   void put_before(std::size_t publisher, std::uint64_t number, std::int64_t wall_clock_ns, const Entry& entry) noexcept {
     write(slot_of(publisher, number), kBefore | static_cast<std::uint64_t>(wall_clock_ns), entry);
   }
 
-  // All unknown where it is not there, or not any more.
+  // All fields unknown if the entry does not exist, or no longer.
   [[nodiscard]] Entry find(std::size_t publisher, std::uint64_t key) const noexcept {
     return read(slot_of(publisher, key), key);
   }
 
-  // Where a receiver found the last message of a publisher: the next one is close by.
+  // Where a receiver found a publisher's last message: the next one is close by.
   struct Cursor {
     std::uint64_t slot = 0;
   };
 
-  // What put_before() left of the message with that source time stamp. All unknown where it is not there, or not any more.
-  // Takes one message for another where the wall clock was set back between the two.
+  // The entry stored by put_before() for the message with this source time stamp. All fields unknown if it
+  // does not exist, or no longer. Confuses messages if the wall clock was set back between them.
   [[nodiscard]] Entry find_before(std::size_t publisher, std::int64_t source_timestamp_ns,
                                   Cursor& cursor) const noexcept {
-    // Of the message in a slot; 0: there is none.
+    // Instant of the message in a slot; 0: empty.
     const auto instant = [&](std::uint64_t slot) noexcept {
       const std::uint64_t key = slot_of(publisher, slot).key.load(std::memory_order_acquire);
       return (key & kBefore) == 0 ? 0 : static_cast<std::int64_t>((key & ~kBefore) - 1);
@@ -92,11 +93,11 @@ class Schedule {
   }
 
  private:
-  // Tells keys of put_before() from others, which are smaller.
+  // Distinguishes keys of put_before() from others, which are smaller.
   static constexpr std::uint64_t kBefore = std::uint64_t{1} << 63;
 
   struct Slot {
-    std::atomic<std::uint64_t> key;  // and 1; 0: nothing is here, or it is being written
+    std::atomic<std::uint64_t> key;  // key plus 1; 0: empty, or being written
     std::atomic<Nanoseconds> due_ns;
     std::atomic<Nanoseconds> published_ns;
     std::atomic<std::uint64_t> sequence;
@@ -107,7 +108,7 @@ class Schedule {
   static_assert((kKept & (kKept - 1)) == 0, "stamp_for() takes its low bits");
 
   static void write(Slot& slot, std::uint64_t key, const Entry& entry) noexcept {
-    // Who reads anything of the new entry sees at least that the old key is gone.
+    // A reader that sees any part of the new entry also sees at least that the old key is gone.
     slot.key.store(0, std::memory_order_relaxed);
     slot.due_ns.store(entry.due_ns, std::memory_order_release);
     slot.published_ns.store(entry.published_ns, std::memory_order_release);

@@ -1,4 +1,4 @@
-// The error of all who read graphs.
+// The error of all readers of graphs.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace perflab::graph {
 
-// A graph that cannot be used. what() is one line: where, what, and what would be right.
+// An unusable graph. what() is one line: where, what, and what would be right.
 class InputError : public BadInput {
  public:
   explicit InputError(std::string_view text) : BadInput(one_line(text)) {}

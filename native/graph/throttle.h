@@ -1,12 +1,12 @@
-// How a publisher holds itself back when the readers of its messages fall behind: additive increase, multiplicative decrease
-// of its rate (Chiu and Jain 1989), as TCP does it with its window.
+// A publisher's rate control when its readers fall behind: additive increase, multiplicative decrease (Chiu
+// and Jain 1989), like TCP's congestion window.
 //
-// Subscriptions acknowledge messages that their nodes have handled (Acknowledgement); a throttle hears of them, and judges
-// one interval after the other:
+// Subscriptions acknowledge messages that their nodes have handled (Acknowledgement); a throttle receives the
+// acknowledgements and evaluates one interval after the other:
 //   behind    an acknowledged message is older than the target, or too few were acknowledged: the rate is multiplied by
-//             `decrease`, and what was due before that says nothing any more
-//   in time   every reader acknowledged something, nothing too late: `increase` of the full rate more
-//   unknown   a reader acknowledged nothing, and no more than may be on its way was sent: the rate stays
+//             `decrease`, and messages due before that no longer count
+//   in time   every reader acknowledged something, nothing too late: the rate grows by `increase` of the full rate
+//   unknown   a reader acknowledged nothing, and no more was sent than may be in flight: the rate stays
 #pragma once
 
 #include <algorithm>
@@ -26,12 +26,12 @@ class RateControl {
  public:
   enum class Verdict { kBehind, kInTime, kUnknown };
 
-  // What happened since the last one, or since the last decrease.
+  // Observations since the last interval, or since the last decrease.
   struct Interval {
     std::uint64_t sent = 0;
-    std::uint64_t accepted = 0;            // of them, by the slowest reader
+    std::uint64_t accepted = 0;            // acknowledged messages, of the slowest reader
     bool all_heard = false;                // every reader acknowledged something
-    Nanoseconds worst_age = kUnknownTime;  // from when a message was due until its acknowledgement came
+    Nanoseconds worst_age = kUnknownTime;  // from a message's due time until its acknowledgement came
   };
 
   RateControl(const Throttle& settings, double full_hz, std::uint32_t every) noexcept
@@ -50,7 +50,8 @@ class RateControl {
   [[nodiscard]] Verdict verdict_on(const Interval& interval) const noexcept {
     if (interval.worst_age > settings_.target_ns) return Verdict::kBehind;
     const double sent = static_cast<double>(interval.sent);
-    // What is on its way for no longer than the target is not missing, nor what waits for its acknowledgement to be complete.
+    // Messages in flight for no longer than the target are not missing, nor are those that wait for further
+    // ones to complete an acknowledgement.
     const double on_the_way = share_ * full_hz_ * static_cast<double>(settings_.target_ns) / 1e9 + every_;
     const double missing = sent - on_the_way - static_cast<double>(interval.accepted);
     if (missing > (1 - settings_.accepted) * sent) return Verdict::kBehind;
@@ -63,7 +64,8 @@ class RateControl {
   double share_ = 1.0;
 };
 
-// What one subscription has acknowledged since it was last looked at. heard() is called by one thread, the others by another.
+// Acknowledgements of one subscription since the last evaluation. One thread calls heard(), another all other
+// functions.
 class Acknowledged {
  public:
   struct Heard {
@@ -83,7 +85,7 @@ class Acknowledged {
   Heard take() noexcept {
     return {count_.exchange(0, std::memory_order_relaxed), worst_.exchange(kUnknownTime, std::memory_order_relaxed)};
   }
-  // From now on messages that were due until then say nothing.
+  // From now on, ignores messages that were due up to this instant.
   void ignore_until(Nanoseconds due_ns) noexcept { since_.store(due_ns, std::memory_order_relaxed); }
 
  private:
@@ -92,20 +94,20 @@ class Acknowledged {
   std::atomic<Nanoseconds> since_{kUnknownTime};
 };
 
-// The throttle of one timer. admits() is called by the timer's thread, sources by those of their subscriptions; what it did
-// may be read by any.
+// The throttle of one timer. The timer's thread calls admits(), subscriptions call the sources in their
+// threads; any thread may read its history.
 class LiveThrottle {
  public:
-  // One interval, judged at its end.
+  // One interval, evaluated at its end.
   struct Step {
     Nanoseconds at_ns;
-    double rate_hz;  // of the next one
+    double rate_hz;  // rate of the next interval
     std::uint64_t sent;
     std::uint64_t accepted;
     Nanoseconds worst_age_ns;
   };
 
-  // `longest_ns`: of a trial; steps beyond that are counted, and not kept.
+  // `longest_ns`: length of a trial; further steps are counted, but not kept.
   LiveThrottle(const Throttle& settings, double full_hz, Nanoseconds longest_ns)
       : settings_(settings),
         full_hz_(full_hz),
@@ -118,7 +120,7 @@ class LiveThrottle {
   [[nodiscard]] double full_hz() const noexcept { return full_hz_; }
   Acknowledged& source(std::size_t index) noexcept { return *sources_[index]; }
 
-  // Whether a tick may publish. `measured`: it is in the measured part.
+  // True if a tick may publish. `measured`: the tick is in the measured part.
   [[nodiscard]] bool admits(Nanoseconds now, bool measured) noexcept {
     if (began_ == kUnknownTime) began_ = now;
     if (now - began_ >= settings_.interval_ns) judge(now);
@@ -132,7 +134,7 @@ class LiveThrottle {
     return true;
   }
 
-  // Of the measured part.
+  // Withheld ticks of the measured part.
   [[nodiscard]] std::uint64_t withheld() const noexcept { return withheld_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t steps_beyond() const noexcept { return beyond_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t steps() const noexcept { return count_.load(std::memory_order_acquire); }
@@ -153,7 +155,7 @@ class LiveThrottle {
       const Throttle::Source& source = settings_.sources[i];
       const Acknowledged::Heard heard = sources_[i]->take();
       interval.worst_age = std::max(interval.worst_age, heard.worst_age);
-      if (!source.counted) continue;  // messages of others
+      if (!source.counted) continue;  // acknowledges messages of others
       interval.accepted = std::min(interval.accepted, heard.count * source.every);
       interval.all_heard = interval.all_heard && heard.count > 0;
     }
@@ -181,10 +183,10 @@ class LiveThrottle {
   const Throttle& settings_;
   const double full_hz_;
   RateControl control_;
-  std::vector<std::unique_ptr<Acknowledged>> sources_;  // as the settings'
+  std::vector<std::unique_ptr<Acknowledged>> sources_;  // in the order of the settings
   double credit_ = 0.0;                                 // a message is worth 1
-  std::uint64_t sent_ = 0;                              // in this interval
-  Nanoseconds began_ = kUnknownTime;                    // this interval
+  std::uint64_t sent_ = 0;                              // sent in this interval
+  Nanoseconds began_ = kUnknownTime;                    // start of this interval
   std::atomic<std::uint64_t> withheld_{0};
   std::vector<Step> steps_;
   std::atomic<std::size_t> count_{0};

@@ -21,7 +21,7 @@ void TreeBuilder::key(std::string text, std::size_t offset) {
   count(offset);
   Level& level = levels_.back();
   if (!level.seen.insert(text).second) {
-    document_.fail(offset, fmt::format("key {} stands here a second time; remove one", quote(text)));
+    document_.fail(offset, fmt::format("key {} appears twice; remove one", quote(text)));
   }
   level.value.keys.push_back({std::move(text), offset});
 }

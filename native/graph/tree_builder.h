@@ -26,7 +26,7 @@ class TreeBuilder {
   void open(Kind kind, std::size_t offset);        // a list or mapping
   void close();                                    // the innermost list or mapping
 
-  // Whether a key, not a value, is expected next.
+  // True if a key, not a value, is expected next.
   [[nodiscard]] bool expects_key() const;
   [[nodiscard]] Value take() { return std::move(root_); }
 

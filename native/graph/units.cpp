@@ -18,7 +18,7 @@ constexpr std::string_view kDurationForm = "write a number and its unit, like 10
 
 struct Quantity {
   std::string_view whole;
-  std::string_view fraction;  // without the point; empty where there is none
+  std::string_view fraction;  // digits after the point; empty if there is none
   std::string_view unit;
 };
 
@@ -30,7 +30,7 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-// Splits "1.5ms"; throws where the text does not have that form.
+// Splits "1.5ms"; throws if the text does not have that form.
 Quantity split(std::string_view text, std::string_view form) {
   const std::string_view all = text;
   if (text.starts_with('-')) throw UnitError(fmt::format("{} is negative; {}", quote(all), form));
@@ -46,7 +46,7 @@ Quantity split(std::string_view text, std::string_view form) {
   return quantity;
 }
 
-// Without leading zeros of the whole and trailing zeros of the fraction.
+// Removes leading zeros of the whole part and trailing zeros of the fraction.
 Quantity trimmed(Quantity quantity) {
   while (quantity.whole.starts_with('0')) quantity.whole.remove_prefix(1);
   while (quantity.fraction.ends_with('0')) quantity.fraction.remove_suffix(1);
@@ -55,7 +55,7 @@ Quantity trimmed(Quantity quantity) {
 
 struct DurationUnit {
   std::string_view name;
-  std::size_t decimals;  // of a nanosecond
+  std::size_t decimals;  // decimals of a nanosecond
 };
 constexpr std::array kDurationUnits{DurationUnit{"ns", 0}, DurationUnit{"us", 3}, DurationUnit{"ms", 6},
                                     DurationUnit{"s", 9}};
@@ -175,9 +175,9 @@ std::vector<int> parse_cpus(std::string_view text) {
     const int first = number(item.substr(0, dash));
     const int last = dash == std::string_view::npos ? first : number(item.substr(dash + 1));
     if (last < first) {
-      throw UnitError(fmt::format("range {} runs backwards; write {}-{}", quote(item), last, first));
+      throw UnitError(fmt::format("range {} is reversed; write {}-{}", quote(item), last, first));
     }
-    // A range cannot be longer than all CPUs, but a text can name many ranges.
+    // A range is no longer than the number of CPUs, but a text can have many ranges.
     if (cpus.size() + static_cast<std::size_t>(last - first) > kHighestCpu) {
       throw UnitError(fmt::format("{} names a CPU twice; name it once", quote(text)));
     }

@@ -5,7 +5,7 @@
 //   parse_duration("10");     // throws: the unit is missing
 //   parse_size("10kB");       // 10'000 bytes
 //
-// Each function throws UnitError, whose text says what would be right but not where it stands.
+// Each function throws UnitError, whose text says what would be right, but not the place.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class UnitError : public BadInput {
   using BadInput::BadInput;
 };
 
-// Of depths, ids and indexes.
+// For depths, ids and indexes.
 inline constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
 inline constexpr Nanoseconds kShortestPeriod = 1'000;                // 1 us
 inline constexpr Nanoseconds kLongestDuration = 86'400'000'000'000;  // 1 day
@@ -34,7 +34,7 @@ inline constexpr Nanoseconds kLongestDuration = 86'400'000'000'000;  // 1 day
 // refused. From 0 to one day.
 Nanoseconds parse_duration(std::string_view text);
 
-// The other way round, as exactly.
+// The exact inverse.
 using perflab::duration_text;
 
 // A decimal number and Hz or kHz: "64Hz". Hertz.
@@ -49,10 +49,10 @@ std::uint32_t parse_size(std::string_view text);
 
 inline constexpr int kHighestCpu = 1'023;
 
-// CPU numbers and ranges of them, as taskset(1) takes them: "0-2,5" is 0, 1, 2 and 5. Ascending.
+// CPU numbers and ranges as in taskset(1): "0-2,5" is 0, 1, 2 and 5. In ascending order.
 std::vector<int> parse_cpus(std::string_view text);
 
-// Sorts CPU numbers; refuses those out of range, and one that is there twice.
+// Sorts CPU numbers; refuses numbers out of range and duplicates.
 std::vector<int> ordered_cpus(std::vector<int> cpus);
 
 }  // namespace perflab::graph

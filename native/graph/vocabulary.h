@@ -52,7 +52,7 @@ inline constexpr std::array kKeyFigureWords{Word{"path", KeyFigureKind::kPath},
                                             Word{"lost", KeyFigureKind::kLost},
                                             Word{"jitter", KeyFigureKind::kJitter}};
 
-// "" for a value that has no word.
+// "" for a value without a word.
 template <typename Words, typename Enumerator>
 constexpr std::string_view word_of(const Words& words, Enumerator value) {
   for (const auto& word : words) {

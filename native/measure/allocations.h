@@ -1,5 +1,5 @@
-// Counts calls of the allocator, to prove that a path does not allocate. Only in programs that link
-// libperflab_allocations.so (allocation_counts.h), which takes the allocator's place.
+// Counts allocator calls, to prove that a path does not allocate. Only for programs linked with
+// libperflab_allocations.so (allocation_counts.h), which replaces the allocator.
 //
 // Example:
 //   const std::uint64_t before = allocations_of_this_thread();

@@ -1,9 +1,9 @@
-// on_time, late, too_late: how a latency compares with the period of its publisher.
+// Classifies a latency by the period of its publisher: on_time, late or too_late.
 //
-// With period p: late_threshold = min(late_ns, late_percent/100 * p), too_late_threshold likewise;
-// too_late if latency > too_late_threshold, else late if latency > late_threshold, else on_time (strictly
-// greater, as irobot_benchmark). A publisher without period has the absolute thresholds alone. Unlike
-// irobot_benchmark, periods are not truncated to microseconds and too_late messages stay in every statistic.
+// With period p: late_threshold = min(late_ns, late_percent/100 * p), too_late_threshold likewise; too_late
+// if latency > too_late_threshold, else late if latency > late_threshold, else on_time (strictly greater, as
+// in irobot_benchmark). Without a period only the absolute thresholds apply. Unlike irobot_benchmark, periods
+// are not truncated to microseconds, and too_late messages stay in every statistic.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ enum class Punctuality { kOnTime, kLate, kTooLate };
 
 class Thresholds {
  public:
-  // `frequency_hz` of the publisher, 0 where it has none.
+  // `frequency_hz` of the publisher; 0: it has no period.
   Thresholds(const ThresholdSettings& settings, double frequency_hz) noexcept
       : late_(limit(settings.late_ns, settings.late_percent, frequency_hz)),
         too_late_(limit(settings.too_late_ns, settings.too_late_percent, frequency_hz)) {}

@@ -6,7 +6,7 @@
 namespace perflab::measure {
 
 Nanoseconds clock_cost(const Clock& clock) {
-  // One difference is near the clock's resolution, so each sample spans a batch of readings.
+  // A single difference is close to the clock's resolution, so each sample spans a batch of readings.
   constexpr int kBatch = 64;
   std::array<Nanoseconds, 101> costs{};
   for (Nanoseconds& cost : costs) {

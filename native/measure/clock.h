@@ -1,5 +1,5 @@
-// The clock of every measurement: CLOCK_MONOTONIC, int64 nanoseconds. It is injected, so that every
-// measuring class can be tested with a ManualClock.
+// The clock of every measurement: CLOCK_MONOTONIC, int64 nanoseconds. It is injected, so that tests can use a
+// ManualClock with every measuring class.
 #pragma once
 
 #include "base/time.h"
@@ -25,7 +25,7 @@ class MonotonicClock final : public Clock {
   }
 };
 
-// Stands still until it is set; for tests and for virtual time.
+// Stands still until set; for tests and virtual time.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Nanoseconds now = 0) noexcept : now_(now) {}
@@ -37,7 +37,7 @@ class ManualClock final : public Clock {
   Nanoseconds now_;
 };
 
-// Median time between two successive readings, ns: what one reading adds to what is measured.
+// Median time between two successive readings, ns: what one reading adds to a measured duration.
 [[nodiscard]] Nanoseconds clock_cost(const Clock& clock);
 
 }  // namespace perflab::measure

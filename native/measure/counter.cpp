@@ -29,12 +29,12 @@ std::string reason_of(int error) {
     case ENOENT:
     case EOPNOTSUPP:
     case ENODEV:
-      return "this machine has no such counter, or its hypervisor does not give it to guests";
+      return "this machine has no such counter, or its hypervisor hides it from guests";
     case EACCES:
     case EPERM:
-      return "not allowed: set kernel.perf_event_paranoid to 2 or less, or give CAP_PERFMON";
+      return "not allowed: set kernel.perf_event_paranoid to 2 or less, or grant CAP_PERFMON";
     case ENOSYS:
-      return "this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS";
+      return "this kernel lacks perf_event_open; use one built with CONFIG_PERF_EVENTS";
     default:
       return "perf_event_open: " + reason_of(error);
   }

@@ -1,4 +1,4 @@
-// What the processor counts for this process: cycles, instructions, cache misses; by perf_event_open(2).
+// Hardware counters of this process (cycles, instructions, cache misses) by perf_event_open(2).
 //
 //   const ProcessCounter cycles(ProcessCounter::kCycles);   // before any other thread is started
 //   if (const auto count = cycles.read()) use(count->count);
@@ -25,26 +25,26 @@ class ProcessCounter {
   };
   static const Event kCycles;
   static const Event kInstructions;
-  static const Event kCacheMisses;  // of the last level of caches, as the processor defines it
+  static const Event kCacheMisses;  // misses of the last-level cache, as the processor defines them
 
-  // Cumulative. Where the processor has fewer counters than are asked of it, it counted for `running_ns` of
-  // the `enabled_ns` of CPU time that the threads had together.
+  // Cumulative. If more counters are requested than the processor has, the kernel multiplexes them: this one
+  // counted for `running_ns` of the `enabled_ns` of CPU time of all threads.
   struct Count {
     std::uint64_t count = 0;
     Nanoseconds enabled_ns = 0;
     Nanoseconds running_ns = 0;
   };
 
-  // Counts from now on, in the calling thread and in all threads that it and they start later, those too that
-  // have ended. User space and kernel; user space alone where the kernel allows no more. Where it
-  // cannot count, reason() says why.
+  // Counts from now on, in the calling thread and in all threads started by it or its descendants later,
+  // including ended ones. Counts user space and kernel, or user space only if the kernel permits no more. If
+  // counting is impossible, reason() says why.
   explicit ProcessCounter(Event event);
 
-  // Null where nothing is counted.
+  // Null if nothing is counted.
   [[nodiscard]] std::optional<Count> read() const noexcept;
-  // Why nothing is counted; empty where it is.
+  // Why nothing is counted; empty if it is.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
-  // Whether what the kernel does for the process counts, too.
+  // True if the kernel's work for the process is included.
   [[nodiscard]] bool with_kernel() const noexcept { return with_kernel_; }
 
  private:

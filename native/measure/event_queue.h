@@ -1,5 +1,5 @@
-// What happened to single messages (late, too late, lost), handed from the measuring threads to the thread
-// that writes files: bounded, lock-free, allocated once. A full queue drops the event and counts it; counts
+// Passes events of single messages (late, too late, lost) from the measuring threads to the thread that
+// writes files: bounded, lock-free, allocated once. A full queue drops the event and counts the drop; counts
 // and histograms are never affected.
 //
 // Algorithm: bounded multi-producer queue with a turn number per slot (D. Vyukov), here with one consumer.
@@ -19,7 +19,7 @@ struct MessageEvent {
   Nanoseconds at_ns = 0;
   std::uint64_t sequence = 0;    // of the message; the first missing one for kLost
   std::int64_t value = 0;        // latency in ns; the number of messages for kLost
-  Nanoseconds threshold_ns = 0;  // that was exceeded
+  Nanoseconds threshold_ns = 0;  // the exceeded threshold
   std::uint32_t edge = 0;
   MessageEventKind kind = MessageEventKind::kLate;
 };
@@ -30,8 +30,8 @@ class MessageEventQueue {
 
   MessageEventQueue() : memory_(kCapacity * sizeof(Slot)), slots_(memory_.allocate<Slot>(kCapacity).data()) {}
 
-  // Has all of its memory ready, before the start of a run in which so many messages are late that it comes through all
-  // of it: resident memory then does not grow by that.
+  // Touches all memory of the queue in advance. For runs with so many late messages that the whole queue is
+  // used: the process's resident memory then does not grow by it.
   void prefault() noexcept { memory_.prefault(kCapacity * sizeof(Slot)); }
 
   void push(const MessageEvent& event) noexcept {
@@ -55,7 +55,7 @@ class MessageEventQueue {
     }
   }
 
-  // One consumer at a time. False if nothing is there.
+  // One consumer at a time. False if the queue is empty.
   bool pop(MessageEvent& event) noexcept {
     Slot& slot = slots_[tail_ % kCapacity];
     const std::uint64_t full = 2 * (tail_ / kCapacity) + 1;
@@ -69,7 +69,7 @@ class MessageEventQueue {
   [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
 
  private:
-  // Zeros are an empty queue. Slot i is free for round r at turn 2r and full at 2r + 1.
+  // All zeros is an empty queue. Slot i is free for round r at turn 2r and full at 2r + 1.
   struct Slot {
     std::atomic<std::uint64_t> turn;
     MessageEvent event;

@@ -16,7 +16,7 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
   std::uint64_t total = 0;
   const std::uint32_t begin = begin_index();
   const std::uint32_t end = end_index();
-  // The counts themselves, not count(): a recording thread may be between the two.
+  // Sums the buckets rather than using count(): a recording thread may be between the two updates.
   each_count(begin, end, [&](std::uint32_t, std::uint32_t count) { total += count; });
   if (total == 0) return std::nullopt;
   const double wanted = std::clamp(quantile, 0.0, 1.0) * static_cast<double>(total);
@@ -35,12 +35,12 @@ std::optional<std::int64_t> Histogram::value_at_quantile(double quantile) const 
 std::uint32_t Histogram::widen(std::uint32_t index, std::uint32_t count) noexcept {
   using Width = HistogramMemory::Width;
   const std::uint32_t before = detail::load(block_of(index));
-  // Never the same width twice: that is what the memory was sized for.
+  // The width always grows: the memory is sized for that.
   const std::uint32_t block =
       memory_->take(count > HistogramMemory::highest(Width::k8) ? Width::k32 : Width::k8);
   for (std::uint32_t i = 0; before != 0 && i < HistogramMemory::kBlockCounts; ++i)
     memory_->set(block, i, memory_->get(before, i));
-  // With release: who finds the new block finds its counts.
+  // Release: a reader that sees the new block also sees its counts.
   std::atomic_ref(block_of(index)).store(block, std::memory_order_release);
   return block;
 }

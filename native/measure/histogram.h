@@ -1,13 +1,12 @@
-// A log-linear histogram with HdrHistogram's semantics: lossless merging, a bounded relative error,
-// constant memory and constant recording time.
+// A log-linear histogram with HdrHistogram's semantics: lossless merging, bounded relative error, constant
+// memory and constant recording time.
 //
 // Values are nanoseconds from 0 to 100 s with 3 significant digits. A recorded value and the one read back
-// differ by less than one part in 1024 (kRelativeError); values below 2048 ns are exact. Larger values than
-// the highest are counted at the highest and in saturated(); negative ones are counted in negative() and
-// nowhere else.
+// differ by less than one part in 1024 (kRelativeError); values below 2048 ns are exact. Values above the
+// maximum are counted at the maximum and in saturated(); negative values are counted only in negative().
 //
-// One thread records; any thread may read meanwhile and then sees each count either before or after
-// an update, never torn. Recording neither allocates nor locks nor calls the kernel.
+// One thread records; any thread may read concurrently and sees each count either before or after an update,
+// never torn. Recording neither allocates nor locks nor calls the kernel.
 //
 // Example:
 //   HistogramMemory memory(1);
@@ -56,7 +55,7 @@ inline constexpr std::uint32_t kCountsLength = (bucket_count() + 1) * kSubBucket
   return ((static_cast<std::uint32_t>(bucket) + 1) << kSubBucketHalfMagnitude) + sub_bucket -
          kSubBucketHalfCount;
 }
-// The smallest value that is counted at that index.
+// The smallest value counted at this index.
 [[nodiscard]] constexpr std::int64_t value_at_index(std::uint32_t index) noexcept {
   const std::uint32_t bucket = index >> kSubBucketHalfMagnitude;
   const std::int64_t sub_bucket = index & (kSubBucketHalfCount - 1);
@@ -83,12 +82,12 @@ void add(T& cell, T amount) noexcept {
 }
 }  // namespace detail
 
-// The counts of many histograms: one mapping, sized beforehand for the worst case, from which a histogram
-// takes a block of kBlockCounts neighbouring counts when the first value falls into it. Most blocks hold rare
-// values, of which a long run sees ever more; so a block begins with counts of 8 bits. When one outgrows its
-// bits the block moves to where they have 32; the place it had stays as it was, for a reader may be looking
-// at it. Taking memory is an atomic addition, no allocation: what was never counted costs none.
-// With memory locking the kernel prefaults all of it.
+// The counts of many histograms: one mapping, sized in advance for the worst case. A histogram takes a block
+// of kBlockCounts adjacent counts when the first value falls into it. Most blocks hold rare values, and a
+// long run touches ever more of them; so a block starts with 8-bit counts. When a count overflows, the block
+// moves to one with 32-bit counts; its old place stays unchanged, because a reader may still be looking at
+// it. Taking a block is an atomic addition, not an allocation; blocks never taken cost no memory. With memory
+// locking the kernel prefaults the whole mapping.
 class HistogramMemory {
  public:
   static constexpr int kBlockMagnitude = 6;
@@ -106,19 +105,19 @@ class HistogramMemory {
   static constexpr std::uint32_t kUnitBytes = kBlockCounts;
   static constexpr std::uint32_t units(Width width) { return bits(width) / 8; }
 
-  // Throws std::bad_alloc if the address space cannot be had.
+  // Throws std::bad_alloc if the address space is exhausted.
   explicit HistogramMemory(std::size_t histograms)
       : arena_(bytes(histograms)),
         bytes_(arena_.allocate<std::uint8_t>(bytes(histograms)).data()),
         histograms_(histograms),
         histograms_left_(histograms) {}
 
-  // Throws std::length_error for one histogram more than the memory was made for.
+  // Throws std::length_error if all the histograms that the memory was sized for exist already.
   void add_histogram() {
-    if (histograms_left_ == 0) throw std::length_error("histogram memory: made for fewer histograms");
+    if (histograms_left_ == 0) throw std::length_error("histogram memory: sized for fewer histograms");
     --histograms_left_;
   }
-  // A new block of zeros, as a number that says where it is and how wide; never 0. From any thread.
+  // Takes a new zeroed block and returns its handle (position and width), never 0. From any thread.
   [[nodiscard]] std::uint32_t take(Width width) noexcept {
     return next_unit_.fetch_add(units(width), std::memory_order_relaxed) | static_cast<std::uint32_t>(width)
                                                                                << kWidthShift;
@@ -126,13 +125,13 @@ class HistogramMemory {
   [[nodiscard]] static constexpr Width width_of(std::uint32_t block) noexcept {
     return static_cast<Width>(block >> kWidthShift);
   }
-  // Of a block that was taken, the count at a place below kBlockCounts.
+  // The count at position `place` (below kBlockCounts) of a taken block.
   [[nodiscard]] std::uint32_t get(std::uint32_t block, std::uint32_t place) const noexcept {
     std::uint8_t* const first = at(block);
     if (width_of(block) == Width::k32) return detail::load(reinterpret_cast<std::uint32_t*>(first)[place]);
     return detail::load(first[place]);
   }
-  // One thread at a time; the count fits into the block's width.
+  // One thread at a time. Precondition: the count fits into the block's width.
   void set(std::uint32_t block, std::uint32_t place, std::uint32_t count) const noexcept {
     std::uint8_t* const first = at(block);
     if (width_of(block) == Width::k32) {
@@ -141,18 +140,19 @@ class HistogramMemory {
       detail::store(first[place], static_cast<std::uint8_t>(count));
     }
   }
-  // Has memory ready for what its histograms usually take in a run of that duration, so that recording seldom
-  // meets a page for the first time and the resident memory of a long run does not grow by its instrument.
+  // Prefaults what the histograms usually take in a run of this duration, so that recording rarely causes a
+  // page fault and the measurement does not grow the resident memory of a long run.
   void prefault(Nanoseconds duration) noexcept { arena_.prefault(histograms_ * usual_bytes(duration)); }
-  // Of a histogram: rare values come ever more seldom. sierra_nevada, 100 messages a second on a busy machine,
-  // took 4.8 KiB in 5 minutes and 9.4 in 31. benchmarks/memory_growth.py shows what is left.
+  // Bytes that one histogram usually takes; rare values become ever rarer. sierra_nevada at 100 messages a
+  // second on a busy machine took 4.8 KiB in 5 minutes and 9.4 in 31. benchmarks/memory_growth.py measures
+  // the remaining growth.
   [[nodiscard]] static std::size_t usual_bytes(Nanoseconds duration) noexcept {
     constexpr double kBytesPerRootOfMinute = 2048.0;
     constexpr std::size_t kMost = 16 * 1024;
     const double minutes = static_cast<double>(duration) / (60.0 * kNanosecondsPerSecond);
     return std::min(kMost, static_cast<std::size_t>(kBytesPerRootOfMinute * std::sqrt(std::max(minutes, 0.0))));
   }
-  // What blocks have taken so far.
+  // Bytes taken by blocks so far.
   [[nodiscard]] std::size_t bytes_taken() const noexcept {
     return std::size_t{next_unit_.load(std::memory_order_relaxed) - 1} * kUnitBytes;
   }
@@ -171,12 +171,12 @@ class HistogramMemory {
   std::uint8_t* bytes_;
   std::size_t histograms_;
   std::size_t histograms_left_;
-  std::atomic<std::uint32_t> next_unit_{1};  // unit 0 is never given out
+  std::atomic<std::uint32_t> next_unit_{1};  // unit 0 is never handed out
 };
 
 class Histogram {
  public:
-  // The memory outlives the histogram. Throws std::length_error if it was made for fewer.
+  // The memory outlives the histogram. Throws std::length_error if the memory was sized for fewer.
   explicit Histogram(HistogramMemory& memory) : memory_(&memory) { memory.add_histogram(); }
 
   void record(std::int64_t value, Nanoseconds at) noexcept {
@@ -201,7 +201,7 @@ class Histogram {
   }
 
   [[nodiscard]] std::uint64_t count() const noexcept { return detail::load(count_); }
-  // Exact, not rounded to the histogram's resolution; without meaning while count() is 0.
+  // Exact, not rounded to the histogram's resolution; meaningless while count() is 0.
   [[nodiscard]] std::int64_t min() const noexcept { return detail::load(min_); }
   [[nodiscard]] std::int64_t max() const noexcept { return detail::load(max_); }
   [[nodiscard]] Nanoseconds max_at() const noexcept { return detail::load(max_at_); }
@@ -209,15 +209,15 @@ class Histogram {
   [[nodiscard]] std::int64_t sum() const noexcept { return detail::load(sum_); }
   [[nodiscard]] std::uint64_t saturated() const noexcept { return detail::load(saturated_); }
   [[nodiscard]] std::uint64_t negative() const noexcept { return detail::load(negative_); }
-  // Values not in the counts because their 32-bit count was full; part of count() and sum().
+  // Values that are in count() and sum() but not in the buckets, because their 32-bit count was full.
   [[nodiscard]] std::uint64_t overflowed() const noexcept { return detail::load(overflowed_); }
 
   [[nodiscard]] std::uint32_t count_at(std::uint32_t index) const noexcept {
     const std::uint32_t block = visible_block(index);
     return block == 0 ? 0 : memory_->get(block, place(index));
   }
-  // Calls visit(index, count) for each count above 0 within that half-open range, ascending. Ranges into
-  // which no value fell, most of a histogram, cost next to nothing.
+  // Calls visit(index, count) for each non-zero count in this half-open range, ascending. Empty ranges, most
+  // of a histogram, cost almost nothing.
   template <typename Visit>
   void each_count(std::uint32_t begin, std::uint32_t end, Visit visit) const {
     while (begin < end) {
@@ -229,18 +229,18 @@ class Histogram {
       begin = next;
     }
   }
-  // The half-open range of indexes outside of which every count is 0.
+  // Half-open range of indexes; all counts outside are 0.
   [[nodiscard]] std::uint32_t begin_index() const noexcept;
   [[nodiscard]] std::uint32_t end_index() const noexcept;
 
-  // HdrHistogram's rule: the highest value equivalent to the first one at which the cumulative count reaches
-  // round(quantile * count), and for quantile 0 the lowest one. Null for an empty histogram; `quantile` in
-  // [0, 1].
+  // As in HdrHistogram: the highest value equivalent to the first one at which the cumulative count reaches
+  // round(quantile * count); for quantile 0 the lowest one. Null for an empty histogram; `quantile` in [0,
+  // 1].
   [[nodiscard]] std::optional<std::int64_t> value_at_quantile(double quantile) const noexcept;
 
-  // Adds the counts of another histogram; exact. Not for a histogram that another thread records into.
+  // Adds the counts of another histogram; exact. No other thread may record into this one meanwhile.
   void merge(const Histogram& other) noexcept;
-  // Back to empty; releases no memory.
+  // Resets to empty; releases no memory.
   void clear() noexcept;
 
  private:
@@ -254,12 +254,12 @@ class Histogram {
     return blocks_[index >> HistogramMemory::kBlockMagnitude];
   }
 
-  // With acquire: the counts of a block that has just moved are there as well.
+  // Acquire: makes the counts of a block that has just moved visible.
   [[nodiscard]] std::uint32_t visible_block(std::uint32_t index) const noexcept {
     return std::atomic_ref(const_cast<std::uint32_t&>(block_of(index))).load(std::memory_order_acquire);
   }
 
-  // False, and nothing is counted, where the count would not fit into 32 bits.
+  // False, and nothing is counted, if the count would exceed 32 bits.
   bool add(std::uint32_t index, std::uint32_t amount) noexcept {
     std::uint32_t block = detail::load(block_of(index));
     const std::uint32_t before = block == 0 ? 0 : memory_->get(block, place(index));
@@ -271,11 +271,11 @@ class Histogram {
     memory_->set(block, place(index), after);
     return true;
   }
-  // The block of this index, new where there was none, wide enough for that count.
+  // Returns the block of this index, allocated or widened if necessary to hold `count`.
   std::uint32_t widen(std::uint32_t index, std::uint32_t count) noexcept;
 
   HistogramMemory* memory_;
-  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // 0: none yet
+  std::array<std::uint32_t, HistogramMemory::kBlocksPerHistogram> blocks_{};  // 0: no block yet
   std::uint64_t count_ = 0;
   std::int64_t min_ = INT64_MAX;
   std::int64_t max_ = -1;

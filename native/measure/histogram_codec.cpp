@@ -13,8 +13,8 @@ constexpr std::uint32_t kV2Cookie = 0x1c849303;
 constexpr std::uint32_t kV2CompressedCookie = 0x1c849304;
 constexpr std::size_t kHeaderSize = 40;
 constexpr std::size_t kCompressedHeaderSize = 8;
-// zlib's defaults take 260 kB of working memory, which would show in the memory of the process that is
-// measured; an encoded histogram has a few hundred bytes. Any inflater reads the result.
+// zlib's defaults use 260 kB of working memory, which would distort the memory figures of the measured
+// process; an encoded histogram has a few hundred bytes. Any inflater reads the result.
 constexpr int kWindowBits = 10;
 constexpr int kMemoryLevel = 2;
 
@@ -63,7 +63,7 @@ std::vector<std::uint8_t> encode_v2(const Histogram& histogram) {
   // Read once: another thread may be recording.
   const std::uint32_t begin = histogram.begin_index();
   const std::uint32_t end = histogram.end_index();
-  std::uint32_t next = 0;  // after the last one that is written
+  std::uint32_t next = 0;  // index after the last count written
   histogram.each_count(begin, end, [&](std::uint32_t index, std::uint32_t count) {
     if (index > next) put_zigzag(bytes, -std::int64_t{index - next});
     put_zigzag(bytes, count);
@@ -85,7 +85,7 @@ std::string encode_v2_base64(const Histogram& histogram) {
   z_stream stream{};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kWindowBits, kMemoryLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
-    throw std::runtime_error("histogram: zlib could not be started");
+    throw std::runtime_error("histogram: zlib failed to initialize");
   }
   std::vector<std::uint8_t> bytes(kCompressedHeaderSize +
                                   deflateBound(&stream, static_cast<uLong>(plain.size())));
@@ -96,7 +96,7 @@ std::string encode_v2_base64(const Histogram& histogram) {
   const int status = deflate(&stream, Z_FINISH);
   const auto size = static_cast<std::uint32_t>(stream.total_out);
   deflateEnd(&stream);
-  if (status != Z_STREAM_END) throw std::runtime_error("histogram: zlib could not compress it");
+  if (status != Z_STREAM_END) throw std::runtime_error("histogram: zlib failed to compress");
   put_big_endian(bytes.data(), kV2CompressedCookie | 0x10u);
   put_big_endian(bytes.data() + 4, size);
   bytes.resize(kCompressedHeaderSize + size);

@@ -1,9 +1,9 @@
-// The HdrHistogram V2 encoding (compressed, base64), which every HdrHistogram library reads.
+// The HdrHistogram V2 encoding (compressed, base64), readable by every HdrHistogram library.
 //
 // Layout, big-endian: cookie 0x1c849304, length of the zlib data, zlib data of { cookie 0x1c849303, payload
 // length, normalizing index offset 0, significant digits, lowest and highest trackable value, conversion
-// ratio 1.0, payload }. The payload is a list of ZigZag LEB128 numbers: a positive one is a count, a negative
-// one -n stands for n zeros.
+// ratio 1.0, payload }. The payload is a list of ZigZag LEB128 numbers: a positive number is a count, a
+// negative number -n stands for n zeros.
 #pragma once
 
 #include <cstdint>

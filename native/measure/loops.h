@@ -1,15 +1,16 @@
-// What happened in each loop of a timer whose messages come back to its node: one row per tick.
+// Records each round trip of a timer whose messages return to its node: one row per tick.
 //
 //   due       when the tick was due by its schedule
 //   woken     when its callback began
 //   published when the message was stamped, right before the call that sends it
-//   sent      when that call came back
-//   answered  when the message that came back was published
+//   sent      when that call returned
+//   answered  when the returning message was published
 //   back      when its callback began
 //
-// Rows are by number of the loop: the tick due at `measured_from` + 1 .. + period is loop 0. What has not happened is
-// kUnknownTime. The timer's thread writes `woken`, `published` and `sent`, those of subscriptions `answered` and
-// `back`; another one may read meanwhile. Recording neither allocates nor locks nor calls the kernel.
+// Rows are indexed by loop number: the tick due at `measured_from` + 1 .. + period is loop 0. Times of steps
+// that have not happened are kUnknownTime. The timer's thread writes `woken`, `published` and `sent`, those
+// of subscriptions `answered` and `back`; another thread may read concurrently. Recording neither allocates
+// nor locks nor calls the kernel.
 #pragma once
 
 #include <algorithm>
@@ -33,14 +34,14 @@ struct LoopTimes {
 
 class LoopRecorder {
  public:
-  static constexpr std::size_t kMost = std::size_t{1} << 20;  // 48 MB; loops beyond are counted alone
+  static constexpr std::size_t kMost = std::size_t{1} << 20;  // 48 MB; further loops are only counted
 
-  // The rows of a measured part of that duration are made, and their pages touched.
+  // Creates the rows for a measured part of this duration and touches their pages.
   LoopRecorder(Nanoseconds period_ns, Nanoseconds duration_ns)
       : period_ns_(period_ns),
         rows_(static_cast<std::size_t>(std::min<Nanoseconds>(duration_ns / period_ns + 1, kMost))) {}
 
-  // Before the first tick.
+  // Call before the first tick.
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
   void record_woken(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
@@ -57,7 +58,7 @@ class LoopRecorder {
     detail::store(row->published_ns, published_ns);
     detail::store(row->sent_ns, sent_ns);
   }
-  // The first one of a loop counts.
+  // Only the first message of a loop counts.
   void record_back(Nanoseconds due_ns, Nanoseconds answered_ns, Nanoseconds back_ns) noexcept {
     LoopTimes* const row = row_of(due_ns);
     if (row == nullptr || detail::load(row->back_ns) != kUnknownTime) return;
@@ -65,9 +66,9 @@ class LoopRecorder {
     detail::store(row->back_ns, back_ns);
   }
 
-  // How many rows there are up to the last tick so far.
+  // Number of rows up to the last tick so far.
   [[nodiscard]] std::size_t ticked() const noexcept { return detail::load(ticked_); }
-  // Ticks for which there was no row.
+  // Ticks without a row.
   [[nodiscard]] std::uint64_t beyond() const noexcept { return detail::load(beyond_); }
   [[nodiscard]] LoopTimes row(std::size_t loop) const noexcept {
     const LoopTimes& of = rows_[loop];
@@ -76,7 +77,7 @@ class LoopRecorder {
   }
 
  private:
-  // Null for what belongs to the warm-up or lies beyond the last row.
+  // Null for ticks in the warm-up or beyond the last row.
   [[nodiscard]] LoopTimes* row_of(Nanoseconds due_ns) noexcept {
     if (due_ns <= measured_from_) return nullptr;
     const auto loop = static_cast<std::size_t>((due_ns - measured_from_ - 1) / period_ns_);

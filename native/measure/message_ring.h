@@ -1,12 +1,13 @@
-// Messages on their way from the threads that send and receive them to the one that writes them down: rows of times, and
-// encoded contents.
+// Passes messages from the threads that send and receive them to the thread that writes them to files: rows
+// of times, and encoded contents.
 //
-// Any number of threads put, one takes. Putting copies into memory that was there before the start: it neither allocates nor
-// locks nor calls the kernel. Where there is no room, what was to be put is lost, and counted for the end that it is of.
+// Any number of producers, one consumer. Producers copy into memory reserved before the start: they neither
+// allocate nor lock nor call the kernel. If there is no room, the record is dropped and counted for its edge
+// or publisher.
 //
-// Each record takes its place by moving `head_`, is written, and is there for the reader once its size stands in front of
-// it; the reader fills what it has taken with zeros. A record does not go over the end of the memory: what is left there is
-// passed over.
+// A producer reserves space by advancing `head_` and writes the record; it becomes visible to the reader when
+// its size is stored in front of it. The reader zeroes what it has consumed. A record never wraps around the
+// end of the memory: the rest there is skipped.
 //
 // Example:
 //   MessageRing ring(1 << 20, {.edges = 2, .publishers = 1});
@@ -29,45 +30,46 @@
 
 namespace perflab::measure {
 
-// Files consist of these rows as they are in memory (docs/formats.md, section 17). Instants are of the runtime's clock;
-// kUnknownTime: not known.
-inline constexpr std::uint32_t kWarmUpRow = 1;   // the message belongs to the warm-up, and its number is among that's
-inline constexpr std::uint32_t kCountedRow = 2;  // of a delivery: a measured one that had not been seen before
+// Files contain these rows as they are in memory (docs/formats.md, section 17). Instants are those of the
+// runtime's clock; kUnknownTime: unknown.
+inline constexpr std::uint32_t kWarmUpRow = 1;   // the message belongs to the warm-up, which has its own
+                                                 // sequence numbers
+inline constexpr std::uint32_t kCountedRow = 2;  // deliveries only: measured, and not a duplicate
 
 struct DeliveryRow {
-  std::uint32_t edge = 0;  // its place among the edges of the records, and after them the services
+  std::uint32_t edge = 0;  // index into the edges of the records, followed by the services
   std::uint32_t flags = 0;
-  std::uint64_t sequence = 0;  // the publisher's number
+  std::uint64_t sequence = 0;  // the publisher's sequence number
   Nanoseconds intended_ns = kUnknownTime;
   Nanoseconds published_ns = kUnknownTime;
   Nanoseconds arrived_ns = kUnknownTime;
   Nanoseconds callback_ns = kUnknownTime;
-  Nanoseconds ended_ns = kUnknownTime;  // of the callback
+  Nanoseconds ended_ns = kUnknownTime;  // when the callback ended
   Nanoseconds deserialize_ns = kUnknownTime;
 };
 static_assert(sizeof(DeliveryRow) == 64);
 
 struct PublicationRow {
-  std::uint32_t publisher = 0;  // its place among the publishers of the records
+  std::uint32_t publisher = 0;  // index into the publishers of the records
   std::uint32_t flags = 0;
   std::uint64_t sequence = 0;
   Nanoseconds intended_ns = kUnknownTime;
   Nanoseconds published_ns = kUnknownTime;
-  Nanoseconds returned_ns = kUnknownTime;  // from the call that sent it
+  Nanoseconds returned_ns = kUnknownTime;  // when the call that sent it returned
   Nanoseconds serialize_ns = kUnknownTime;
-  std::uint64_t offset = 0;  // of the contents in their file
-  std::uint64_t size = 0;    // 0: they were not recorded
+  std::uint64_t offset = 0;  // position of the contents in their file
+  std::uint64_t size = 0;    // 0: contents were not recorded
 };
 static_assert(sizeof(PublicationRow) == 64);
 
 class MessageRing {
  public:
   struct Ends {
-    std::size_t edges = 0;  // with the services after them
+    std::size_t edges = 0;  // edges, followed by services
     std::size_t publishers = 0;
   };
-  // `bytes` is a power of two, at least kLeastBytes. With `waits` who finds no room waits for it, as only virtual time may.
-  // Throws std::bad_alloc.
+  // `bytes` is a power of two, at least kLeastBytes. With `waits` a producer without room waits, which only
+  // virtual time may do. Throws std::bad_alloc.
   MessageRing(std::size_t bytes, Ends ends, bool waits = false)
       : memory_(bytes), bytes_(memory_.allocate<std::byte>(bytes)), waits_(waits), lost_deliveries_(ends.edges),
         lost_publications_(ends.publishers) {
@@ -82,7 +84,7 @@ class MessageRing {
     commit(place, kDelivery);
   }
 
-  // `encode(span)` fills exactly `size` bytes, the contents.
+  // `encode(span)` fills exactly `size` bytes with the contents.
   template <typename Encode>
   void put(PublicationRow row, std::size_t size, const Encode& encode) noexcept {
     const Place place = reserve(sizeof row + size);
@@ -93,7 +95,8 @@ class MessageRing {
     commit(place, kPublication);
   }
 
-  // Hands all that is there to handler(DeliveryRow) and handler(PublicationRow, bytes). By one thread at a time.
+  // Passes all available records to handler(DeliveryRow) and handler(PublicationRow, bytes). One thread at a
+  // time.
   template <typename Handler>
   void take(Handler&& handler) {
     std::uint64_t tail = tail_.load(std::memory_order_relaxed);
@@ -119,11 +122,11 @@ class MessageRing {
     }
   }
 
-  // What is put from now on is lost.
+  // Records put from now on are dropped.
   void close() noexcept { closed_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
 
-  // Counts what could not be kept.
+  // Counts a dropped record.
   void lose(const DeliveryRow& row) noexcept { lost_deliveries_[row.edge].fetch_add(1, std::memory_order_relaxed); }
   void lose(const PublicationRow& row) noexcept { lost_publications_[row.publisher].fetch_add(1, std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t lost_deliveries(std::size_t edge) const noexcept {
@@ -138,7 +141,7 @@ class MessageRing {
   static constexpr std::size_t kHeadBytes = 8;  // size of the whole record, kind
   enum Kind : std::uint32_t { kPassedOver, kDelivery, kPublication };
   struct Place {
-    std::byte* at = nullptr;  // of the body; null: none
+    std::byte* at = nullptr;  // start of the body; null: none
     std::uint32_t whole = 0;
   };
 
@@ -184,7 +187,7 @@ class MessageRing {
   std::vector<std::atomic<std::uint64_t>> lost_publications_;
 };
 
-// The size of a ring for that many bytes, and for some messages of the longest.
+// The size of a ring for this many bytes, and for at least a few of the longest messages.
 [[nodiscard]] constexpr std::size_t ring_bytes(std::size_t asked, std::size_t longest) noexcept {
   return std::bit_ceil(std::max({asked, 4 * (longest + sizeof(PublicationRow) + 16), MessageRing::kLeastBytes}));
 }

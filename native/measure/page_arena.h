@@ -1,7 +1,7 @@
-// Zeroed memory for counters, sized before the start: a page costs nothing until something is counted in it.
+// Zeroed memory for counters, sized before the start: a page takes no memory until it is written.
 //
-// Not for objects with destructors; what is allocated is plain zeros. With memory locking the kernel
-// prefaults all of it.
+// Not for objects with destructors; allocations are plain zeros. With memory locking the kernel prefaults the
+// whole arena.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@ namespace perflab::measure {
 class PageArena {
  public:
   static constexpr std::size_t kPageBytes = 4096;
-  // What an allocation of that size takes from the arena.
+  // The space that an allocation of this size takes in the arena.
   [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) {
     return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   }
 
-  // Throws std::bad_alloc if the address space cannot be had.
+  // Throws std::bad_alloc if the address space is exhausted.
   explicit PageArena(std::size_t bytes);
   ~PageArena();
   PageArena(const PageArena&) = delete;
   PageArena& operator=(const PageArena&) = delete;
 
-  // Has the kernel give that many of the first bytes memory now, and not in the middle of a measurement.
+  // Touches the first `bytes` now, so that no page fault occurs during the measurement.
   void prefault(std::size_t bytes) noexcept;
 
-  // Page-aligned zeros that live as long as the arena. Throws std::length_error when the arena is used up.
+  // Page-aligned zeros that live as long as the arena. Throws std::length_error if the arena is full.
   template <typename T>
   std::span<T> allocate(std::size_t count) {
     return {reinterpret_cast<T*>(take(count * sizeof(T))), count};

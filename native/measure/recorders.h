@@ -6,7 +6,7 @@
 //   publish_call = duration of publish()
 //   serialize = duration of encoding a message from its struct, within publish()
 //   deserialize = duration of decoding it into one, before the callback
-//   period = published - published of the message before     period_jitter = |period - what it should be|
+//   period = published - published of the message before     period_jitter = |period - intended period|
 // A message belongs to the measured part if its intended time lies after `measured_from`; everything before
 // is warm-up, counted apart and recorded nowhere. Duplicates enter no histogram.
 //
@@ -26,7 +26,7 @@
 
 namespace perflab::measure {
 
-// What the message says of itself.
+// Times and numbers carried by the message itself.
 struct MessageTimes {
   Nanoseconds intended_ns = 0;
   Nanoseconds published_ns = 0;
@@ -39,8 +39,8 @@ class RecorderMemory {
   RecorderMemory(std::size_t edges, std::size_t publishers)
       : histograms(5 * edges + 5 * publishers), windows(edges) {}
 
-  // Before the start of a run of that duration (HistogramMemory::prefault). Long ones come through all windows, and all
-  // of the queue.
+  // Prefaults for a run of this duration, before its start (HistogramMemory::prefault). Long runs use all
+  // windows and the whole queue.
   void prefault(Nanoseconds duration, MessageEventQueue& events) noexcept {
     histograms.prefault(duration);
     if (duration < kLong) return;
@@ -55,17 +55,17 @@ class RecorderMemory {
   static constexpr Nanoseconds kLong = 300 * kNanosecondsPerSecond;
 };
 
-// Which figures an edge records beside latency and response.
+// The figures that an edge records besides latency and response.
 struct EdgeFigures {
   bool dispatch = false;
   bool work = false;
   bool deserialize = false;
-  bool events = true;  // late, too late and lost messages are also handed over one by one
+  bool events = true;  // also report late, too late and lost messages one by one
 };
 
 class EdgeRecorder {
  public:
-  // `edge` is the index under which events name this edge. Memory and queue outlive the recorder.
+  // `edge` is the index of this edge in events. Memory and queue outlive the recorder.
   EdgeRecorder(RecorderMemory& memory, MessageEventQueue& events, std::uint32_t edge,
                const ThresholdSettings& thresholds, double frequency_hz, EdgeFigures figures = {})
       : latency_(memory.histograms),
@@ -79,13 +79,13 @@ class EdgeRecorder {
     if (figures.deserialize) deserialize_ = std::make_unique<Histogram>(memory.histograms);
   }
 
-  // Before the first message: the instant after which messages count.
+  // Before the first message: messages due after this instant count.
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
   [[nodiscard]] bool measures(Nanoseconds intended_ns) const noexcept { return intended_ns > measured_from_; }
 
-  // At callback entry. `arrived_ns` is kUnknownTime where the middleware cannot tell.
-  // True if the message is a measured one that was not seen before.
+  // Call at callback entry. `arrived_ns` is kUnknownTime if the middleware does not report it. True if the
+  // message is in the measured part and not a duplicate.
   bool record_callback(const MessageTimes& message, Nanoseconds callback_ns,
                        Nanoseconds arrived_ns) noexcept {
     if (first_callback_ns_ == kUnknownTime) [[unlikely]] {
@@ -123,20 +123,20 @@ class EdgeRecorder {
     return true;
   }
 
-  // How long a recorded message took to be decoded; only where that is a figure.
+  // The decoding time of a recorded message; only if that figure is recorded.
   void record_deserialized(Nanoseconds duration_ns, Nanoseconds at_ns) noexcept {
     deserialize_->record(duration_ns, at_ns);
   }
 
   [[nodiscard]] bool wants_done() const noexcept { return work_ != nullptr; }
-  // When the user callback of a recorded message has returned; only if wants_done().
+  // Call when the user callback of a recorded message has returned; only if wants_done().
   void record_done(Nanoseconds callback_ns, Nanoseconds done_ns) noexcept {
     work_->record(done_ns - callback_ns, done_ns);
   }
 
   [[nodiscard]] const Histogram& latency() const noexcept { return latency_; }
   [[nodiscard]] const Histogram& response() const noexcept { return response_; }
-  // Null where not asked for; dispatch also stays empty where arrival times are not known.
+  // Null if not requested; dispatch also stays empty if arrival times are unknown.
   [[nodiscard]] const Histogram* dispatch() const noexcept { return dispatch_.get(); }
   [[nodiscard]] const Histogram* work() const noexcept { return work_.get(); }
   [[nodiscard]] const Histogram* deserialize() const noexcept { return deserialize_.get(); }
@@ -145,7 +145,7 @@ class EdgeRecorder {
   [[nodiscard]] std::uint64_t late() const noexcept { return detail::load(late_); }
   [[nodiscard]] std::uint64_t too_late() const noexcept { return detail::load(too_late_); }
   [[nodiscard]] std::uint64_t warmup_received() const noexcept { return detail::load(warmup_received_); }
-  // When the first message of all, the warm-up's too, had its callback, and when it was due; kUnknownTime: none came.
+  // Callback time and due time of the first message, warm-up included; kUnknownTime if there was none.
   [[nodiscard]] Nanoseconds first_callback() const noexcept { return detail::load(first_callback_ns_); }
   [[nodiscard]] Nanoseconds first_intended() const noexcept { return detail::load(first_intended_ns_); }
 
@@ -161,7 +161,7 @@ class EdgeRecorder {
   std::unique_ptr<Histogram> deserialize_;
   SequenceTracker sequence_;
   Thresholds thresholds_;
-  MessageEventQueue* events_;  // null: counts alone
+  MessageEventQueue* events_;  // null: only count
   Nanoseconds measured_from_ = kUnknownTime;
   std::uint64_t on_time_ = 0;
   std::uint64_t late_ = 0;
@@ -174,9 +174,8 @@ class EdgeRecorder {
 
 class PublisherRecorder {
  public:
-  // The memory outlives the recorder. `period_ns` is that of whoever publishes; 0: there is none, or it is
-  // not asked for, and neither `period` nor `period_jitter` is recorded.
-  // `serialize`: that is a figure.
+  // The memory outlives the recorder. `period_ns` is the period of the publisher; 0: no period, or not
+  // requested, and then neither `period` nor `period_jitter` is recorded. `serialize`: record that figure.
   explicit PublisherRecorder(RecorderMemory& memory, Nanoseconds period_ns = 0, bool serialize = false)
       : publish_delay_(memory.histograms), publish_call_(memory.histograms), period_ns_(period_ns) {
     if (serialize) serialize_ = std::make_unique<Histogram>(memory.histograms);
@@ -187,14 +186,15 @@ class PublisherRecorder {
 
   void measure_from(Nanoseconds instant) noexcept { measured_from_ = instant; }
 
-  // The number of the next message: warm-up and measured messages are numbered apart, each from 0, so that a
-  // receiver which leaves warm-up out sees no gap, in whatever order messages of the two parts are sent.
+  // The sequence number of the next message. Warm-up and measured messages are numbered separately, each from
+  // 0, so that a receiver that ignores the warm-up sees no gap, even if messages of both parts are sent
+  // interleaved.
   [[nodiscard]] std::uint64_t next_sequence(Nanoseconds intended_ns) const noexcept {
     return intended_ns <= measured_from_ ? warmup_sent_ : sent_;
   }
   [[nodiscard]] bool measures(Nanoseconds intended_ns) const noexcept { return intended_ns > measured_from_; }
-  // After a successful write; `returned_ns` is when publish() came back, `serialize_ns` how long encoding took, kUnknownTime
-  // where nothing was encoded.
+  // Call after a successful write; `returned_ns` is when publish() returned, `serialize_ns` the encoding
+  // time, or kUnknownTime if nothing was encoded.
   void record_sent(const MessageTimes& message, Nanoseconds returned_ns,
                    Nanoseconds serialize_ns = kUnknownTime) noexcept {
     if (message.intended_ns <= measured_from_) [[unlikely]] {
@@ -220,23 +220,23 @@ class PublisherRecorder {
   void record_not_sent(Nanoseconds intended_ns, std::uint64_t count) noexcept {
     if (intended_ns > measured_from_) detail::add(not_sent_, count);
   }
-  // A write that failed: the message has no sequence number and was not sent.
+  // A failed write: the message was not sent and has no sequence number.
   void record_write_error(Nanoseconds intended_ns) noexcept {
     if (intended_ns > measured_from_) detail::add<std::uint64_t>(write_errors_, 1);
   }
 
   [[nodiscard]] const Histogram& publish_delay() const noexcept { return publish_delay_; }
   [[nodiscard]] const Histogram& publish_call() const noexcept { return publish_call_; }
-  // Null where messages are not encoded one by one.
+  // Null if messages are not encoded one by one.
   [[nodiscard]] const Histogram* serialize() const noexcept { return serialize_.get(); }
-  // Between successive measured messages; null where the publisher has no period.
+  // Between successive measured messages; null if the publisher has no period.
   [[nodiscard]] const Histogram* period() const noexcept { return period_.get(); }
   [[nodiscard]] const Histogram* period_jitter() const noexcept { return period_jitter_.get(); }
   [[nodiscard]] std::uint64_t sent() const noexcept { return detail::load(sent_); }
   [[nodiscard]] std::uint64_t warmup_sent() const noexcept { return detail::load(warmup_sent_); }
   [[nodiscard]] std::uint64_t not_sent() const noexcept { return detail::load(not_sent_); }
   [[nodiscard]] std::uint64_t write_errors() const noexcept { return detail::load(write_errors_); }
-  // Sequence of the first measured message; null while there is none.
+  // Sequence number of the first measured message; null if there is none yet.
   [[nodiscard]] std::optional<std::uint64_t> first_sequence() const noexcept {
     if (sent() == 0) return std::nullopt;
     return detail::load(first_sequence_);

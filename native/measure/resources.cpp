@@ -15,8 +15,8 @@
 namespace perflab::measure {
 namespace {
 
-// Of so many threads the files stay open between samples: to read them again costs half as much as to open
-// them. A process may have 1,024 files open by default, and the middleware wants some of them.
+// The files of this many threads stay open between samples: re-reading costs half as much as opening. A
+// process may have 1,024 open files by default, and the middleware needs some of them.
 constexpr std::size_t kHeldThreads = 64;
 
 // A file of this process or one of its threads.
@@ -41,7 +41,7 @@ struct ThreadFiles {
 // CPUCLOCK_SCHED.
 clockid_t thread_clock(pid_t tid) { return static_cast<clockid_t>((~static_cast<unsigned>(tid) << 3) | 6u); }
 
-// All but its CPU time; false if it has ended.
+// Everything except CPU time; false if the thread has ended.
 bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
   const auto stat = proc::read_again(files.stat);
   const auto known = stat ? proc::parse_stat(*stat) : std::nullopt;
@@ -61,7 +61,7 @@ bool read_thread(const ThreadFiles& files, ThreadSample& thread) {
   return true;
 }
 
-// All threads that live, those left out of which `sample` knows nothing any more.
+// Removes from `sample` all threads that have ended.
 template <typename Sample>
 auto each_thread(Sample sample) {
   std::vector<typename decltype(sample(pid_t{}))::value_type> threads;
@@ -109,19 +109,19 @@ std::vector<ThreadSample> ResourceSampler::sample_threads() {
     const Nanoseconds cpu_ns = read_clock(thread_clock(tid));
     if (cpu_ns == kUnknownTime) return std::nullopt;
     const auto known = std::ranges::find(threads_, tid, [](const KnownThread& k) { return k.sample.tid; });
-    // One with less CPU time than before is another, with the number of one that has ended.
+    // Less CPU time than before: a new thread that reuses the number of an ended one.
     const bool is_new = known == threads_.end() || cpu_ns < known->sample.cpu_ns;
     KnownThread thread = is_new ? KnownThread{} : std::move(*known);
     thread.sample.tid = tid;
     thread.sample.cpu_interval_ns = cpu_ns - thread.sample.cpu_ns;
     thread.sample.cpu_ns = cpu_ns;
     if (thread.files && held >= kHeldThreads) thread.files.reset();
-    // What it did stays as it is while it does not run.
+    // A thread that did not run has unchanged values.
     if (is_new || thread.sample.cpu_interval_ns != 0) {
       ThreadFiles files = thread.files ? std::move(*thread.files) : ThreadFiles(tid);
       thread.files.reset();
       if (!read_thread(files, thread.sample)) return std::nullopt;
-      // One that cannot be opened now, for want of room, is tried again.
+      // Threads that do not fit now are tried again at the next sample.
       if (held < kHeldThreads && files.are_open()) thread.files.emplace(std::move(files));
     }
     held += thread.files.has_value();

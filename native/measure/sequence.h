@@ -1,9 +1,9 @@
-// Which messages of a writer a reader has seen: gaps, reordering and duplicates, told apart exactly.
+// Tracks which messages of a writer a reader has seen, and distinguishes gaps, reordering and duplicates
+// exactly.
 //
-// A message that overtook others leaves a gap; when a missing one arrives after all, it moves from
-// gap() to reordered(). A second arrival of the same number is a duplicate and nothing else.
-// Numbers are remembered for the last kWindow of them; an older arrival can no longer be told apart and is
-// counted in beyond_window() alone.
+// A message that overtakes others leaves a gap; when a missing one arrives later, it moves from gap() to
+// reordered(). A second arrival of the same number counts only as a duplicate. The last kWindow numbers are
+// remembered; older arrivals cannot be classified and count only in beyond_window().
 //
 // Invariant after every update: received() + gap() == highest() - lowest() + 1.
 #pragma once
@@ -17,24 +17,24 @@
 
 namespace perflab::measure {
 
-// The windows of many trackers, a cache line of each beside that of the next: so in a short run, which uses the
-// first lines of each only, they share pages, and no two share a line.
+// The windows of many trackers, with their cache lines interleaved: in a short run, which uses only the first
+// lines of each window, the trackers share pages, but never a cache line.
 class SequenceMemory {
  public:
   static constexpr std::uint64_t kLineWords = 8;  // 64 bytes
   static constexpr std::uint64_t kLineBits = 64 * kLineWords;
   static constexpr std::uint64_t kWindowBits = 1u << 16;
 
-  // Throws std::bad_alloc if the address space cannot be had.
+  // Throws std::bad_alloc if the address space is exhausted.
   explicit SequenceMemory(std::size_t trackers)
       : arena_(bytes(trackers)),
         words_(arena_.allocate<std::uint64_t>(bytes(trackers) / sizeof(std::uint64_t)).data()),
         trackers_(trackers) {}
 
-  // The first line of a window; the others follow it at distances of stride(). Throws std::length_error for one
-  // tracker more than the memory was made for.
+  // The first line of a window; the others follow at intervals of stride(). Throws std::length_error if all
+  // the trackers that the memory was sized for exist already.
   std::uint64_t* add_tracker() {
-    if (added_ == trackers_) throw std::length_error("sequence memory: made for fewer trackers");
+    if (added_ == trackers_) throw std::length_error("sequence memory: sized for fewer trackers");
     return words_ + kLineWords * added_++;
   }
   // In words.
@@ -97,13 +97,13 @@ class SequenceTracker {
 
   // Unique messages.
   [[nodiscard]] std::uint64_t received() const noexcept { return detail::load(received_); }
-  // Numbers between lowest() and highest() that have not arrived.
+  // Numbers between lowest() and highest() that have not arrived (yet).
   [[nodiscard]] std::uint64_t gap() const noexcept { return detail::load(gap_); }
   // Unique messages that arrived after one with a higher number.
   [[nodiscard]] std::uint64_t reordered() const noexcept { return detail::load(reordered_); }
   [[nodiscard]] std::uint64_t duplicate() const noexcept { return detail::load(duplicate_); }
   [[nodiscard]] std::uint64_t beyond_window() const noexcept { return detail::load(beyond_window_); }
-  // Without meaning while received() is 0.
+  // Meaningless while received() is 0.
   [[nodiscard]] std::uint64_t lowest() const noexcept { return detail::load(lowest_); }
   [[nodiscard]] std::uint64_t highest() const noexcept { return detail::load(highest_); }
 
@@ -111,8 +111,8 @@ class SequenceTracker {
   SequenceVerdict accept(std::uint64_t sequence, SequenceVerdict verdict) noexcept {
     word(sequence) |= bit(sequence);
     detail::add<std::uint64_t>(received_, 1);
-    // The next number reuses the bit of the one that leaves the window; clearing it here lets the common case
-    // pay for one bit only.
+    // The next number reuses the bit of the number that leaves the window; clearing it here means that the
+    // common case touches only one bit.
     forget(highest_ + 1, 1);
     return verdict;
   }

@@ -79,7 +79,7 @@ std::optional<Sent> parse_sent(std::string_view text) {
   std::optional<Sent> sent;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t colon = line.find(':');
-    if (colon == std::string::npos) continue;  // one of the two lines of the header
+    if (colon == std::string::npos) continue;  // a header line
     std::istringstream fields(line.substr(colon + 1));
     std::array<std::uint64_t, 10> values{};
     for (std::uint64_t& value : values) fields >> value;

@@ -1,5 +1,5 @@
-// What the kernel counts of this process and of its network: getrusage(2), what its sockets dropped, what the
-// interfaces of its network namespace sent.
+// Kernel counters of this process and its network: getrusage(2), drops of its sockets, and traffic of the
+// interfaces in its network namespace.
 //
 // Not for the measured path: reading /proc allocates and calls the kernel.
 #pragma once
@@ -17,8 +17,8 @@
 
 namespace perflab::measure {
 
-// A count of getrusage(2) that Linux keeps, under its name in the records. The others (ru_nsignals, ru_nswap,
-// ru_msgsnd, ru_msgrcv, ru_ixrss, ru_idrss, ru_isrss) are always 0 there, which is no measurement.
+// A count of getrusage(2) that Linux maintains, and its name in the records. Linux always reports 0 for the
+// others (ru_nsignals, ru_nswap, ru_msgsnd, ru_msgrcv, ru_ixrss, ru_idrss, ru_isrss), so they are left out.
 struct UsageCount {
   const char* name;
   long rusage::* member;
@@ -26,31 +26,31 @@ struct UsageCount {
 inline constexpr std::array kUsageCounts{
     UsageCount{"minor_faults", &rusage::ru_minflt},
     UsageCount{"major_faults", &rusage::ru_majflt},
-    UsageCount{"block_inputs", &rusage::ru_inblock},  // in blocks of 512 bytes, as are outputs
+    UsageCount{"block_inputs", &rusage::ru_inblock},  // in blocks of 512 bytes, like outputs
     UsageCount{"block_outputs", &rusage::ru_oublock},
     UsageCount{"voluntary_switches", &rusage::ru_nvcsw},
     UsageCount{"involuntary_switches", &rusage::ru_nivcsw},
 };
 
-// Since the process began, all threads, ended ones too.
+// Since the process started, all threads including ended ones.
 struct Usage {
-  std::array<std::uint64_t, kUsageCounts.size()> counts{};  // as kUsageCounts
+  std::array<std::uint64_t, kUsageCounts.size()> counts{};  // in the order of kUsageCounts
   Nanoseconds user_ns = 0;
   Nanoseconds system_ns = 0;
 };
 Usage usage();
 
-// Since the namespace or the socket began; null where the kernel does not tell.
+// Since the namespace or socket was created; null if the kernel does not report it.
 struct NetworkCounts {
   struct Socket {
     std::uint64_t inode = 0;
     std::uint64_t drops = 0;
   };
-  std::uint64_t network_namespace = 0;  // its inode; all processes in it see the same interfaces
-  std::optional<std::uint64_t> sent_bytes;  // over all interfaces, the loopback too
+  std::uint64_t network_namespace = 0;  // its inode; all processes in one namespace see the same interfaces
+  std::optional<std::uint64_t> sent_bytes;  // over all interfaces, including the loopback
   std::optional<std::uint64_t> sent_packets;
   std::optional<std::uint64_t> tcp_retransmissions;  // segments
-  std::vector<Socket> sockets;  // datagram sockets of the Internet that this process has open
+  std::vector<Socket> sockets;  // open Internet datagram sockets of this process
 };
 NetworkCounts network_counts();
 
@@ -58,7 +58,7 @@ struct Sent {
   std::uint64_t bytes = 0;
   std::uint64_t packets = 0;
 };
-// Of /proc/net/dev, all interfaces together.
+// From /proc/net/dev, the sum of all interfaces.
 std::optional<Sent> parse_sent(std::string_view text);
 // RetransSegs of /proc/net/snmp.
 std::optional<std::uint64_t> parse_tcp_retransmissions(std::string_view text);

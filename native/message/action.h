@@ -1,5 +1,4 @@
-// The messages that an action consists of on the wire, as ROS 2 derives them from an .action file and takes them from
-// action_msgs.
+// The wire messages of an action, as ROS 2 derives them from an .action file and takes them from action_msgs.
 //
 // Example:
 //   const ActionTypes types = action_types(library, structs, "control_msgs/action/FollowJointTrajectory");
@@ -25,11 +24,11 @@ struct ServiceTypes {
 
 struct ActionTypes {
   std::string name;  // "control_msgs/action/FollowJointTrajectory"
-  // What the file says, and what users fill and read.
+  // The parts defined by the file, which users fill and read.
   const Type* goal = nullptr;
   const Type* result = nullptr;
   const Type* feedback = nullptr;
-  // What goes over the wire.
+  // The messages on the wire.
   ServiceTypes send_goal;   // {goal_id, goal} and {accepted, stamp}
   ServiceTypes get_result;  // {goal_id} and {status, result}
   ServiceTypes cancel;      // action_msgs/srv/CancelGoal
@@ -39,8 +38,8 @@ struct ActionTypes {
   std::string status_hash;
 };
 
-// Of an action by its full name, "package/action/Name". They live as long as `types`. Throws BadInput where one of them
-// is unknown or cannot be used.
+// The types of an action by its full name, "package/action/Name". They live as long as `types`. Throws
+// BadInput if one of them is unknown or unusable.
 [[nodiscard]] ActionTypes action_types(Library& library, Types& types, const std::string& name);
 
 }  // namespace perflab::message

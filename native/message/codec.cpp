@@ -13,14 +13,14 @@ constexpr std::size_t kEncapsulation = 4;
 constexpr std::uint8_t kNative = std::endian::native == std::endian::little ? 1 : 0;
 constexpr std::size_t kMaxAlignment = 8;
 
-// What is known of a place on the wire: it is `residue` modulo `modulus`, a power of two up to eight.
+// Knowledge about a position on the wire: it is `residue` modulo `modulus`, a power of two up to eight.
 struct Alignment {
   std::size_t modulus = kMaxAlignment;
   std::size_t residue = 0;
 
   bool operator==(const Alignment&) const = default;
 
-  // Bytes of padding before something of that alignment, where they are known.
+  // True if the padding before something of this alignment is known.
   [[nodiscard]] bool knows(std::size_t alignment) const noexcept { return alignment <= modulus; }
   [[nodiscard]] std::size_t padding(std::size_t alignment) const noexcept {
     return (alignment - residue % alignment) % alignment;
@@ -33,7 +33,7 @@ struct Alignment {
       *this = {alignment, 0};
     }
   }
-  // What is known where either holds.
+  // Knowledge that is true if either of the two is.
   [[nodiscard]] Alignment join(const Alignment& other) const noexcept {
     Alignment both{std::min(modulus, other.modulus), 0};
     while (residue % both.modulus != other.residue % both.modulus) both.modulus /= 2;
@@ -43,31 +43,31 @@ struct Alignment {
 };
 
 enum class Kind : std::uint8_t {
-  kBytes,     // `size` bytes from memory, as they are
-  kText,      // a text of octets
-  kWideText,  // ... of UTF-16
-  kArray,     // `count` times the instructions up to `end`, each `size` bytes further in memory
-  kElements,  // the elements of a sequence, as they are: each `size` bytes, the last one `last`
-  kSequence   // the elements of a sequence: each by the instructions up to `end`
+  kBytes,     // `size` bytes, copied from memory
+  kText,      // a string of octets
+  kWideText,  // a string of UTF-16
+  kArray,     // `count` times the instructions up to `end`, advancing `size` bytes in memory each time
+  kElements,  // the elements of a sequence, copied: `size` bytes each, the last one `last`
+  kSequence   // the elements of a sequence, each by the instructions up to `end`
 };
 
 struct Instruction {
   Kind kind = Kind::kBytes;
-  std::uint8_t alignment = 1;     // of kBytes and of elements: padding that depends on the place
-  std::uint8_t skip = 0;          // padding that does not
-  std::uint8_t width = 1;         // of each number, where the byte order is the other one
-  std::uint32_t end = 0;          // the instruction behind the loop
-  std::size_t offset = 0;         // in memory, within the struct or element
+  std::uint8_t alignment = 1;     // for kBytes and for elements: padding that depends on the position
+  std::uint8_t skip = 0;          // constant padding
+  std::uint8_t width = 1;         // of each number, for byte swapping
+  std::uint32_t end = 0;          // index of the instruction after the loop
+  std::size_t offset = 0;         // in memory, relative to the struct or element
   std::size_t size = 0;
   std::size_t last = 0;
-  std::uint64_t count = 0;        // of an array; of a sequence or text its bound, 0 for none
-  std::size_t least = 0;          // bytes that an element has at least on the wire
-  Element element{};              // of a sequence
+  std::uint64_t count = 0;        // of an array; for a sequence or string its bound, 0: none
+  std::size_t least = 0;          // minimum bytes of an element on the wire
+  Element element{};              // for a sequence
 };
 
 using Instructions = std::vector<Instruction>;
 
-// The fewest bytes that one can have on the wire, without padding before it.
+// The minimum size of an element on the wire, without padding before it.
 std::size_t least_of(const Element& element) noexcept;
 
 std::size_t least_of(const Member& member) noexcept {
@@ -82,7 +82,8 @@ std::size_t least_of(const Element& element) noexcept {
   return least;
 }
 
-// Compiles a type. With `swapped` only numbers of one width are copied together, as each is turned round.
+// Compiles a type. With `swapped` only numbers of the same width are copied together, because each is
+// swapped.
 class Compiler {
  public:
   explicit Compiler(bool swapped) : swapped_(swapped) {}
@@ -135,7 +136,7 @@ class Compiler {
     body(head, element);
   }
 
-  // Numbers side by side, behind the last instruction if they continue it in memory and on the wire.
+  // Adds adjacent numbers, extending the last instruction if they continue it in memory and on the wire.
   void numbers(Primitive primitive, std::size_t offset, std::uint64_t count) {
     if (count == 0) return;
     const std::size_t width = size_of(primitive);
@@ -158,8 +159,8 @@ class Compiler {
     place_.advance(bytes);
   }
 
-  // Of structs that follow each other on the wire as in memory, the second tells where the others are. False, and
-  // nothing has been done, where they do not.
+  // Extends a block by structs that are contiguous on the wire and in memory: the second struct shows where
+  // all others are. False, without any change, if they are not contiguous.
   bool extends(const Element& element, std::size_t offset, std::uint64_t count) {
     if (swapped_ || count < 2 || !element.plain()) return false;
     const Compiler before = *this;
@@ -201,19 +202,19 @@ class Compiler {
     place_.advance(sizeof(std::uint32_t));
     const Alignment behind_length = place_;
     if (as_they_are(sequence)) {
-      // One instruction pads twice: for its length by itself, then for its elements.
+      // One instruction pads twice: for its length, then for its elements.
       push(sequence);
       place_.align(sequence.alignment);
       place_ = behind_length.join(after_elements(place_, sequence));
       return;
     }
-    // Padding of elements is theirs.
+    // Padding of elements belongs to the elements.
     const std::size_t head = open(sequence);
     body(head, element);
     place_ = place_.join(behind_length);
   }
 
-  // Where the last element ends, however many there are.
+  // Where the last element ends, for any number of elements.
   static Alignment after_elements(Alignment first, const Instruction& elements) {
     Alignment end = first;
     end.advance(elements.last);
@@ -225,7 +226,7 @@ class Compiler {
     return end;
   }
 
-  // True if the elements of a sequence stand in memory as on the wire, one behind the other; says how.
+  // True if the elements of a sequence are laid out in memory as on the wire; fills in how.
   bool as_they_are(Instruction& sequence) const {
     const Element& element = sequence.element;
     if (element.type == nullptr && !element.is_text()) {
@@ -236,15 +237,16 @@ class Compiler {
       return true;
     }
     if (swapped_ || !element.plain()) return false;
-    // Two of them, where all is known of the place: one block, in which the second is where it is in memory.
+    // Compiles two of them at a fully known position: they must form one block in which the second is where
+    // it is in memory.
     Compiler two(false);
     two.one(element, 0);
     if (two.code_.size() != 1 || two.code_.front().offset != 0) return false;
-    const std::size_t alignment = two.code_.front().width;  // of its first number
+    const std::size_t alignment = two.code_.front().width;  // alignment of its first number
     const std::size_t bytes = two.code_.front().size;
     two.one(element, element.stride());
     if (two.code_.size() != 1 || two.code_.front().size != element.stride() + bytes) return false;
-    // Elsewhere it is the same if the place is as aligned as any number in it needs.
+    // At other positions the layout is the same if the position has the alignment of the widest number.
     if (element.alignment() != alignment) return false;
     sequence.kind = Kind::kElements;
     sequence.alignment = static_cast<std::uint8_t>(alignment);
@@ -257,7 +259,7 @@ class Compiler {
     return code_.size() - 1;
   }
 
-  // The instructions of one element, for whatever place the one before it ends at.
+  // The instructions of one element, valid wherever the previous one ends.
   void body(std::size_t head, const Element& element) {
     Alignment begin = place_;
     for (;;) {
@@ -293,10 +295,10 @@ class Compiler {
   bool swapped_;
   Instructions code_;
   Alignment place_;
-  std::size_t block_ = kNone;  // the kBytes at whose end we are
+  std::size_t block_ = kNone;  // the kBytes instruction that ends at the current position
 };
 
-// ---- what goes through the instructions ----
+// ---- running the instructions ----
 
 template <typename Number>
 Number read(const void* from) noexcept {
@@ -313,9 +315,9 @@ std::size_t bytes_of(const Instruction& elements, std::size_t count) noexcept {
   return count == 0 ? 0 : (count - 1) * elements.size + elements.last;
 }
 
-// Every cursor has: pad(instruction), which goes to where the instruction begins, and one function for each kind of
-// content; false ends the run. `memory` is where the struct stands: const bytes for what writes, bytes for what reads, its
-// offset for what has no struct.
+// Every cursor has pad(instruction), which moves to the beginning of the instruction, and one function per
+// kind of content; false ends the run. `memory` is the struct: const bytes for encoding, bytes for decoding,
+// an offset if there is no struct.
 template <typename Cursor, typename Memory>
 bool run(const Instructions& code, std::size_t first, std::size_t last, Memory memory, Cursor& cursor) noexcept {
   for (std::size_t at = first; at < last; ++at) {
@@ -353,14 +355,14 @@ bool run(const Instructions& code, std::size_t first, std::size_t last, Memory m
   return true;
 }
 
-// What has a struct to read from.
+// Base of cursors that read from a struct.
 struct FromStruct {
   static const std::byte* data(const std::byte* from) noexcept {
     return static_cast<const std::byte*>(read<Sequence>(from).data);
   }
 };
 
-// How long the message is. With `watched`, a place in memory, it ends where that is met.
+// Measures the length of the message. With `watched`, an address in memory, it stops there.
 struct Measure : FromStruct {
   explicit Measure(const std::byte* watch = nullptr) noexcept : watched(watch) {}
 
@@ -400,7 +402,7 @@ struct Measure : FromStruct {
   }
 };
 
-// Writes in native byte order; there is room for all of it.
+// Encodes in native byte order. Precondition: there is room for the whole message.
 struct Writer : FromStruct {
   explicit Writer(std::uint8_t* behind_encapsulation) noexcept : origin(behind_encapsulation) {}
 
@@ -481,10 +483,10 @@ void turn_round(std::byte* numbers, std::size_t bytes, std::size_t width) noexce
   if (width == 8) turn_round<std::uint64_t>(numbers, bytes / width);
 }
 
-// Goes through bytes; every step is false where they end before it.
+// Runs over encoded bytes; every step returns false if they end early.
 template <bool kSwapped>
 struct Bytes {
-  const std::uint8_t* origin;  // behind the encapsulation
+  const std::uint8_t* origin;  // end of the encapsulation
   std::size_t size;
   std::size_t position = 0;
 
@@ -506,8 +508,8 @@ struct Bytes {
   static bool within(const Instruction& now, std::size_t count) noexcept {
     return now.count == 0 || count <= now.count;
   }
-  // A text: how many characters it has, where the first is, and whether they are there and within its bound; the
-  // position is behind it. The length of narrow ones counts the zero; an empty text may come without.
+  // A string: its number of characters, its first character, and whether it is complete and within its bound;
+  // moves past it. The length of octet strings counts the zero; an empty string may omit it.
   bool text(const Instruction& now, const std::uint8_t*& from, std::size_t& length) noexcept {
     if (!pad(now) || !get_length(length)) return false;
     const bool narrow = now.kind == Kind::kText;
@@ -518,20 +520,20 @@ struct Bytes {
     if (narrow && length > 0 && from[length - 1] == 0) --length;
     return within(now, length);
   }
-  // How many elements a sequence has, and whether they are there; the position is that of the first.
+  // The number of elements of a sequence; false if they are incomplete. Moves to the first.
   bool elements_length(const Instruction& now, std::size_t& count) noexcept {
     if (!skip(now.skip) || !align(sizeof(std::uint32_t)) || !get_length(count) || !within(now, count)) return false;
     if (count == 0) return true;
     if (!align(now.alignment) || count > (size - position) / now.size + 1) return false;
     return has(bytes_of(now, count));
   }
-  // How many elements a sequence has, and whether they could be there.
+  // The number of elements of a sequence; false if the bytes cannot contain that many.
   bool sequence_length(const Instruction& now, std::size_t& count) noexcept {
     return pad(now) && get_length(count) && within(now, count) && count <= (size - position) / now.least;
   }
 };
 
-// Reads into a struct.
+// Decodes into a struct.
 template <bool kSwapped>
 struct Reader : Bytes<kSwapped> {
   using Base = Bytes<kSwapped>;
@@ -578,13 +580,14 @@ struct Reader : Bytes<kSwapped> {
   }
 };
 
-// Only goes through; memory is an offset within the struct. Ends where `watched` is met.
+// Only skips; memory is an offset within the struct. Stops at `watched`.
 template <bool kSwapped>
 struct Skipper : Bytes<kSwapped> {
   using Base = Bytes<kSwapped>;
   using Base::position;
 
-  static constexpr std::size_t kElsewhere = SIZE_MAX / 2;  // what no struct has: elements of a sequence
+  static constexpr std::size_t kElsewhere = SIZE_MAX / 2;  // marks elements of a sequence, which are not in
+                                                           // the struct
   std::size_t watched = SIZE_MAX;
 
   static std::size_t data(std::size_t /*of*/) noexcept { return kElsewhere; }
@@ -629,7 +632,7 @@ Codec::Codec(const Type& type) : type_(&type) {
   if (type.plain) {
     Measure measure;
     const Instructions& code = programs_.front().code;
-    // The size of a plain message does not depend on what stands in it; nothing is read.
+    // The size of a plain message does not depend on its content; nothing is read.
     run(code, 0, code.size(), reinterpret_cast<const std::byte*>(&type), measure);
     fixed_size_ = kEncapsulation + measure.position;
   }
@@ -660,8 +663,8 @@ std::size_t Codec::encode(const void* object, std::span<std::uint8_t> to) const 
   return size;
 }
 
-// Calls `use` with a cursor for the byte order of the message and its instructions, or returns a default where it is
-// none.
+// Calls `use` with a cursor for the message's byte order and its instructions; returns a default if the bytes
+// are not CDR.
 template <template <bool> typename Cursor, typename Use>
 auto Codec::with(std::span<const std::uint8_t> bytes, const Use& use) const noexcept {
   using Result = decltype(use(std::declval<Cursor<false>&>(), programs_.front().code));

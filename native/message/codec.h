@@ -1,16 +1,17 @@
-// CDR of ROS 2 (XCDR1, OMG DDS-RTPS 2.5 section 10): a 4-byte encapsulation header, then each primitive aligned to its
-// own size, counted from behind that header; sequences carry a uint32 length, texts too, which counts their zero.
-// wstring is sent as ROS 2 does: a uint32 number of characters, then each in four octets. rmw_cyclonedds and the type support
-// of rmw_fastrtps write four, whichever Fast CDR there is, whose version 2 by itself would write two.
+// CDR as used by ROS 2 (XCDR1, OMG DDS-RTPS 2.5 section 10): a 4-byte encapsulation header, then each
+// primitive aligned to its own size, counted from the end of that header. Sequences have a uint32 length; so
+// do strings, whose length includes the terminating zero. wstring is encoded as in ROS 2: a uint32 number of
+// characters, then four octets per character. rmw_cyclonedds and the type support of rmw_fastrtps write four
+// octets with every version of Fast CDR, although version 2 alone would write two.
 //
-// A codec is a type compiled to few instructions: what stands in memory as it does on the wire is copied at once, also
-// across structs and arrays of them. So a struct of fixed size is mostly one copy, however deep it is nested.
+// A codec is a type compiled to a few instructions: memory that has the same layout on the wire is copied in
+// one step, also across nested structs and arrays. So a struct of fixed size is mostly a single copy.
 //
 // Example:
 //   const Codec codec(type);
 //   std::vector<std::uint8_t> bytes(codec.encoded_size(object.data()));
 //   codec.encode(object.data(), bytes);
-//   codec.decode(bytes, copy.data());   // false if the bytes are no such message
+//   codec.decode(bytes, copy.data());   // false if the bytes are not such a message
 #pragma once
 
 #include <cstddef>
@@ -24,37 +25,37 @@ namespace perflab::message {
 
 class Codec {
  public:
-  // `type` outlives it.
+  // `type` must outlive the codec.
   explicit Codec(const Type& type);
   ~Codec();
   Codec(Codec&&) noexcept;
   Codec& operator=(Codec&&) noexcept;
 
   [[nodiscard]] const Type& type() const noexcept { return *type_; }
-  // Bytes of every message with its encapsulation header, or 0 where it varies.
+  // Size of every encoded message, including the encapsulation header; 0: sizes vary.
   [[nodiscard]] std::size_t fixed_size() const noexcept { return fixed_size_; }
-  // Bytes of this message with its encapsulation header.
+  // Size of this message when encoded, including the encapsulation header.
   [[nodiscard]] std::size_t encoded_size(const void* object) const noexcept;
 
-  // Writes the message in native byte order; padding is as it is in the struct: zero, or what stood there in the bytes that
-  // were decoded into it. Returns its size; 0, and nothing is written, where `to` is
-  // smaller than encoded_size().
+  // Encodes in native byte order; padding is copied from the struct: zero, or what the bytes decoded into it
+  // contained. Returns the size; 0, with nothing written, if `to` is smaller than encoded_size().
   std::size_t encode(const void* object, std::span<std::uint8_t> to) const noexcept;
 
-  // Reads a message of either byte order into an object, whose memory is used again where it is large enough. Bytes
-  // behind the message are ignored, as RTPS pads to four. False if the bytes are no message of the type, or there is no
-  // memory: the object then holds some of it. Reads nothing beyond the bytes, and asks for no more memory than they
-  // could fill.
+  // Decodes a message of either byte order into an object, and reuses its memory if it is large enough.
+  // Ignores bytes after the message, because RTPS pads to four. False if the bytes are not a message of the
+  // type, or there is no memory: the object may then be partly filled. Never reads beyond the bytes, and
+  // requests no more memory than they could fill.
   [[nodiscard]] bool decode(std::span<const std::uint8_t> bytes, void* object) const noexcept;
 
-  // Where a number that stands at `offset` within the struct itself is found in the encoded message, counted from its
-  // first byte; 0 where no number stands there. Depends on the lengths of texts and sequences before it.
+  // The position in the encoded message, counted from its first byte, of the number at `offset` in the
+  // struct; 0 if there is no number. Depends on the lengths of preceding strings and sequences.
   [[nodiscard]] std::size_t position_of(const void* object, std::size_t offset) const noexcept;
 
-  // The same in bytes that came from elsewhere, of either byte order; 0 also where they are no message up to there.
+  // The same for received bytes of either byte order; also 0 if they are not a message up to that point.
   [[nodiscard]] std::size_t position_in(std::span<const std::uint8_t> bytes, std::size_t offset) const noexcept;
 
-  // How many of the bytes are the message, its encapsulation header included; 0 where they are none.
+  // The size of the message at the start of the bytes, including its encapsulation header; 0 if there is
+  // none.
   [[nodiscard]] std::size_t extent(std::span<const std::uint8_t> bytes) const noexcept;
 
  private:
@@ -64,7 +65,7 @@ class Codec {
 
   const Type* type_;
   std::size_t fixed_size_ = 0;
-  std::vector<Program> programs_;  // native byte order, the other one
+  std::vector<Program> programs_;  // for native and for swapped byte order
 };
 
 }  // namespace perflab::message

@@ -5,7 +5,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// Without a number of elements: as many as embed_definitions.cmake found.
+// The array size follows from the files found by embed_definitions.cmake.
 constexpr InterfaceText kBrought[] = {
 #include "definitions.inc"
 };

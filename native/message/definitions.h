@@ -1,5 +1,5 @@
-// The interface files that perflab brings, those of ros/perflab_msgs and of catalog/messages: their text is a
-// part of every program that links perflab_message_definitions, which reads no file for it.
+// perflab's built-in interface files, those of ros/perflab_msgs and of catalog/messages: their text is
+// embedded in every program that links perflab_message_definitions, so no file is read at run time.
 //
 // Example:
 //   Library library(brought());
@@ -11,7 +11,7 @@
 
 namespace perflab::message {
 
-// Each file once, by its bytes; of static storage duration.
+// Each file once, in byte order of names; static storage duration.
 [[nodiscard]] std::span<const InterfaceText> brought() noexcept;
 
 }  // namespace perflab::message

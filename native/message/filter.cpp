@@ -16,7 +16,7 @@
 namespace perflab::message {
 namespace {
 
-// Whole numbers of 64 bits, and what floats hold, are all exact in it.
+// long double represents all 64-bit integers and all floats exactly.
 static_assert(std::numeric_limits<long double>::digits >= 64);
 
 constexpr bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -25,8 +25,8 @@ struct Token {
   enum class Kind { kEnd, kName, kWord, kNumber, kText, kSign };
   Kind kind = Kind::kEnd;
   std::size_t at = 0;        // in the expression
-  std::string_view written;  // as it stands there
-  std::string value;         // of a word its capitals, of a text what is within the quotes
+  std::string_view written;  // as written there
+  std::string value;         // a word in upper case; a text without its quotes
 };
 
 constexpr std::array<std::string_view, 8> kWords{"AND", "OR", "NOT", "BETWEEN", "TRUE", "FALSE", "LIKE", "MATCH"};
@@ -168,7 +168,7 @@ class Filter::Parser {
       }
     }
     take(Token::Kind::kText, length);
-    fail("the text has no end; add the closing quote '");
+    fail("the text is not closed; add the closing quote '");
   }
   void sign() {
     const char c = peek();
@@ -176,7 +176,7 @@ class Filter::Parser {
     take(Token::Kind::kSign, two ? 2 : 1);
     if (std::string_view("()=<>").find(c) != std::string_view::npos || two) return;
     if (c == '%') fail("parameters are not supported; write the value itself");
-    if (c == '"') fail("texts stand in single quotes: 'text'");
+    if (c == '"') fail("write texts in single quotes: 'text'");
     if (c == '[') fail("elements of arrays and sequences are not supported; use a single field");
     fail("is not part of a filter; known are fields, = <> != < <= > >=, BETWEEN, AND, OR, NOT, parentheses and values");
   }
@@ -213,7 +213,7 @@ class Filter::Parser {
   }
   std::size_t condition() {
     if (!is_word("NOT") && !is_sign("(")) return predicate();
-    if (++depth_ > kDeepest) fail("more than " + std::to_string(kDeepest) + " conditions within each other; use fewer");
+    if (++depth_ > kDeepest) fail("more than " + std::to_string(kDeepest) + " nested conditions; use fewer");
     std::size_t made = 0;
     if (is_word("NOT")) {
       next();
@@ -232,12 +232,12 @@ class Filter::Parser {
     const bool negated = is_word("NOT");
     if (negated) next();
     if (is_word("BETWEEN")) return range(first, negated);
-    if (negated) fail("BETWEEN is expected behind NOT");
+    if (negated) fail("BETWEEN is expected after NOT");
     if (is_word("LIKE") || is_word("MATCH")) fail("is not supported; compare with = or <>");
     const Token at = now_;
     const std::optional<Compare> compare = comparison();
     if (!compare) {
-      fail("a comparison is expected behind " + quote(first.token.written) + ": = <> != < <= > >= or BETWEEN" +
+      fail("a comparison is expected after " + quote(first.token.written) + ": = <> != < <= > >= or BETWEEN" +
            (first.operand.is_field && first.sort == Sort::kBool ? "; a bool alone is written as = TRUE" : ""));
     }
     next();
@@ -245,14 +245,15 @@ class Filter::Parser {
   }
   std::size_t range(const Term& field, bool negated) {
     const Token at = now_;
-    if (!field.operand.is_field) fail_at(field.token, "BETWEEN stands behind a field");
+    if (!field.operand.is_field) fail_at(field.token, "BETWEEN must follow a field");
     next();
     const Term lowest = term();
-    if (!is_word("AND")) fail("AND and the upper end are expected behind BETWEEN");
+    if (!is_word("AND")) fail("AND and the upper limit are expected after BETWEEN");
     next();
     const Term highest = term();
     for (const Term* const end : {&lowest, &highest}) {
-      if (end->operand.is_field) fail_at(end->token, "the ends of BETWEEN are values; compare fields with <= and >=");
+      if (end->operand.is_field)
+        fail_at(end->token, "the limits of BETWEEN must be values; compare fields with <= and >=");
     }
     const std::size_t above = compared(field, at, Compare::kGreaterOrEqual, lowest);
     const std::size_t below = compared(field, at, Compare::kLessOrEqual, highest);
@@ -326,11 +327,11 @@ class Filter::Parser {
     double real = 0;
     const auto as_real = std::from_chars(digits.data(), end, real);
     if (hexadecimal || as_real.ec != std::errc() || as_real.ptr != end)
-      fail_at(token, "is no number, or is too large; write it as 12, -3, 0x1F or 1.5e3");
+      fail_at(token, "is not a number, or too large; write it as 12, -3, 0x1F or 1.5e3");
     return negative ? -real : real;
   }
 
-  // The index of the field with that name, which is new where no other place names it.
+  // The index of the field with this name; adds it on first use.
   std::size_t field(const Token& token) {
     Field found;
     const Type* type = filter_.type_;
@@ -343,14 +344,16 @@ class Filter::Parser {
       found.path.push_back(static_cast<std::size_t>(member - type->members.data()));
       found.offset += member->offset;
       if (member->plurality != Plurality::kOne)
-        fail_at(token, quote(name) + " is an array or a sequence, of which no element can be asked for; use a single field");
+        fail_at(token, quote(name) + " is an array or a sequence, whose elements cannot be used; use a "
+                                     "single field");
       if (dot == std::string_view::npos) {
         require_value(token, *member);
         found.primitive = member->element.primitive;
         break;
       }
       if (member->element.type == nullptr)
-        fail_at(token, quote(name) + " of " + type->name + " is no struct and has no fields; remove what is behind it");
+        fail_at(token, quote(name) + " of " + type->name + " is not a struct and has no fields; remove what "
+                                                           "follows it");
       type = member->element.type;
       left.remove_prefix(dot + 1);
     }
@@ -418,14 +421,15 @@ bool Filter::reads(std::size_t offset, std::size_t size) const noexcept {
 
 // ---- messages ----
 
-// What it is made of may lie in several pieces: what is at hand, and how much is left from a place in the pieces on.
+// A string, possibly in several pieces: the bytes at hand, and how many follow from a position in the pieces
+// on.
 struct Filter::Text {
   const std::uint8_t* data;
   std::size_t size;
   Source::Place rest_at;
   std::uint64_t rest;
 
-  // The bytes that come next, empty at the end.
+  // The next bytes; empty at the end.
   std::span<const std::uint8_t> next(Pieces pieces) noexcept {
     if (size == 0 && rest > 0) {
       while (rest_at.within == pieces[rest_at.piece].size()) rest_at = {rest_at.piece + 1, 0};
@@ -443,7 +447,7 @@ struct Filter::Text {
   }
 };
 
-// Of one field of a message.
+// The value of one field of a message.
 struct Filter::Value {
   union {
     long double number;
@@ -451,7 +455,7 @@ struct Filter::Value {
   };
 };
 
-// Reads the fields of a message in their order.
+// Reads the fields of a message in order.
 class Filter::Reader {
  public:
   Reader(const Filter& filter, Pieces pieces, Value* values) noexcept : filter_(filter), from_(pieces), values_(values) {}
@@ -459,7 +463,8 @@ class Filter::Reader {
   bool read() noexcept { return from_.open() && structure(*filter_.type_, 0, filter_.fields_.size(), 0, false); }
 
  private:
-  // The fields `first` to `last`, all of this struct, `depth` deep in their paths; `whole`: and what is behind them.
+  // Reads the fields `first` to `last`, all in this struct, at `depth` of their paths; `whole`: also skips
+  // the rest of the struct.
   bool structure(const Type& type, std::size_t first, std::size_t last, std::size_t depth, bool whole) noexcept {
     std::size_t at = 0;
     while (first < last) {
@@ -496,7 +501,7 @@ class Filter::Reader {
   bool text(Text& to) noexcept {
     std::uint64_t length = 0;
     if (!from_.length(length)) return false;
-    // It counts the zero; an empty text may come without.
+    // The length counts the zero; an empty string may omit it.
     const std::uint64_t characters = length > 0 ? length - 1 : 0;
     const auto lent = from_.lend(static_cast<std::size_t>(characters));
     to = {lent.data(), lent.size(), from_.place(), characters - lent.size()};
@@ -555,7 +560,7 @@ class Filter::Evaluation {
     if (operand.is_field) return values_[operand.field].text;
     return {reinterpret_cast<const std::uint8_t*>(operand.text.data()), operand.text.size(), {}, 0};
   }
-  // Below 0, 0 or above, as memcmp().
+  // Negative, 0 or positive, like memcmp().
   [[nodiscard]] int compare(Text first, Text second) const noexcept {
     for (;;) {
       const auto one = first.next(pieces_);

@@ -1,17 +1,18 @@
-// Content filters: which messages of a type a reader wants, in the subset of SQL that DDS has for it (DDS 1.4, annex B).
+// Content filters: select the messages that a reader wants, in the subset of SQL defined by DDS (DDS 1.4,
+// annex B).
 //
 //   a comparison   FIELD OPERATOR VALUE, VALUE OPERATOR FIELD or FIELD OPERATOR FIELD; operators are = <> != < <= > >=
-//   a range        FIELD BETWEEN VALUE AND VALUE, both included; FIELD NOT BETWEEN ...
-//   combinations   AND, OR, NOT and parentheses; NOT binds closer than AND, AND closer than OR
-//   a field        of the type, or of a struct in it: "id", "header.sequence"; a single number, bool or string
-//   a value        a number (12, -3, 0x1F, 1.5e3), TRUE or FALSE, a text in single quotes, where '' stands for one
+//   a range        FIELD BETWEEN VALUE AND VALUE, inclusive; FIELD NOT BETWEEN ...
+//   combinations   AND, OR, NOT and parentheses; NOT binds tighter than AND, AND tighter than OR
+//   a field        of the type, or of a nested struct: "id", "header.sequence"; a single number, bool or string
+//   a value        a number (12, -3, 0x1F, 1.5e3), TRUE or FALSE, a text in single quotes, where '' is a quote
 //
-// Words may be in capitals or not. Numbers are compared by their exact values, whatever their types: no float32 is 0.1. Texts
-// are compared byte by byte, bools with = and <> alone. Not supported: LIKE and MATCH, parameters (%0), elements of arrays and
-// sequences, wstring.
+// Keywords are case-insensitive. Numbers are compared by exact value, regardless of type: no float32 equals
+// 0.1. Strings are compared byte by byte, bools only with = and <>. Not supported: LIKE and MATCH, parameters
+// (%0), elements of arrays and sequences, wstring.
 //
-// A filter is compiled once, and reads encoded messages, which are not decoded, or structs of the type. It allocates nothing
-// then.
+// A filter is compiled once and then evaluated on encoded messages without decoding them, or on structs of
+// the type. Evaluation does not allocate.
 //
 // Example:
 //   const Filter filter(type, "range BETWEEN 0.5 AND 10 AND NOT frame = 'map'");
@@ -33,22 +34,23 @@ namespace perflab::message {
 class Filter {
  public:
   static constexpr std::size_t kLongest = 1000;    // characters of an expression
-  static constexpr std::size_t kMostFields = 16;   // different ones in an expression
-  static constexpr std::size_t kDeepest = 64;      // parentheses and NOTs within each other
+  static constexpr std::size_t kMostFields = 16;   // different fields in an expression
+  static constexpr std::size_t kDeepest = 64;      // nesting of parentheses and NOTs
 
-  // `type` outlives this. Throws BadInput: one line with the place in the expression, what is wrong there, and what would be
-  // right.
+  // `type` must outlive the filter. Throws BadInput with one line: the place in the expression, what is wrong
+  // there, and what would be right.
   Filter(const Type& type, std::string_view expression);
 
   [[nodiscard]] const std::string& expression() const noexcept { return expression_; }
-  // Whether it depends on what stands there in the struct.
+  // True if the filter depends on these bytes of the struct.
   [[nodiscard]] bool reads(std::size_t offset, std::size_t size) const noexcept;
 
-  enum class Match : std::uint8_t { kNo, kYes, kMalformed };  // ... the bytes are no message of the type
+  enum class Match : std::uint8_t { kNo, kYes, kMalformed };  // kMalformed: the bytes are not a message of
+                                                              // the type
 
-  // An encoded message of either byte order. Reading ends behind the last field that is asked for.
+  // Evaluates an encoded message of either byte order. Reads no further than the last field needed.
   [[nodiscard]] Match match(Pieces pieces) const noexcept;
-  // A struct of the type.
+  // Evaluates a struct of the type.
   [[nodiscard]] bool match_object(const void* object) const noexcept;
 
  private:
@@ -59,7 +61,7 @@ class Filter {
     std::size_t offset = 0;         // in the struct
     Primitive primitive = Primitive::kBool;
   };
-  // A field, or else a value of the expression.
+  // A field, or a value of the expression.
   struct Operand {
     bool is_field = false;
     std::size_t field = 0;
@@ -86,7 +88,7 @@ class Filter {
 
   const Type* type_;
   std::string expression_;
-  std::vector<Field> fields_;  // in the order in which messages have them
+  std::vector<Field> fields_;  // in message order
   std::vector<Node> nodes_;
   std::size_t root_ = 0;
 };

@@ -18,7 +18,7 @@ bool is_number(const Member& member, Primitive primitive) {
   return member.plurality == Plurality::kOne && member.element.type == nullptr && member.element.primitive == primitive;
 }
 
-// Puts a number at a place and goes behind it.
+// Stores a number and returns the position after it.
 template <typename Number>
 std::uint8_t* put(std::uint8_t* to, Number number, bool swapped) noexcept {
   std::memcpy(to, &number, sizeof number);
@@ -54,7 +54,7 @@ Format::Format(const Type& of, std::string called)
       continue;
     }
     stamp_offset = member.offset;
-    // Of a plain type, or where nothing of a length of its own stands before.
+    // True for a plain type, or if nothing of variable length comes before.
     const bool same_in_all = std::all_of(of.members.begin(), of.members.begin() + static_cast<std::ptrdiff_t>(i),
                                          [](const Member& m) { return !m.is_sequence() && m.element.plain(); });
     if (same_in_all) stamp_position = codec.position_of(Object(of).data(), stamp_offset);
@@ -144,7 +144,7 @@ Header Format::stamp_in(const void* object) const noexcept {
   return header;
 }
 
-// In memory it stands as on the wire, in the byte order of this machine.
+// In memory it has the wire layout, in native byte order.
 void Format::stamp_object(const Header& header, void* object) const noexcept {
   write_stamp(header, false, static_cast<std::uint8_t*>(object) + stamp_offset);
 }
@@ -168,7 +168,7 @@ Formats::Formats(const std::map<std::string, std::string>& texts)
 std::string Formats::family_of(std::string_view full_name) {
   if (!full_name.starts_with(kOwnPackage)) return std::string(full_name.substr(0, full_name.find('/')));
   const std::string_view name = full_name.substr(full_name.rfind('/') + 1);
-  // "Stamped10b", "StampedInt64": irobot_benchmark's are one family, however each is called.
+  // "Stamped10b", "StampedInt64": irobot_benchmark's types are one family despite their names.
   if (name.starts_with("Stamped")) return "Stamped";
   return std::string(name.substr(0, name.find_first_of("0123456789")));
 }
@@ -186,11 +186,11 @@ std::vector<std::string> Formats::names(std::string_view kind) const {
 
 namespace {
 
-// Whether an interface has the same structs in both libraries, whatever the comments of its text.
+// True if an interface has the same structs in both libraries, regardless of comments.
 bool is_the_same(const std::string& interface_name, std::string_view text, Library& one, Library& other) {
   const InterfaceName name = split_name(interface_name).value();
   return std::ranges::all_of(parse_interface(name, text, interface_name), [&](const Definition& part) {
-    if (is_aggregate(part.name)) return true;  // it is made of the others
+    if (is_aggregate(part.name)) return true;  // it consists of the others
     const Definition& a = one.find(part.name);
     const Definition& b = other.find(part.name);
     return a.fields == b.fields && a.constants == b.constants;
@@ -218,7 +218,7 @@ const Format* Formats::find(std::string_view name) {
 
 std::optional<std::string> Formats::full_service_name(std::string_view service) const {
   std::optional<std::string> full = library_->full_name(service);
-  // perflab's own services are called as the messages in them.
+  // perflab's own services have the names of their messages.
   if (full) {
     if (const std::size_t msg = full->find("/msg/"); msg != std::string::npos && full->starts_with(kOwnPackage))
       full = library_->full_name(full->replace(msg, 5, "/srv/"));
@@ -243,7 +243,7 @@ const Format* Formats::find_response(std::string_view service) {
 }
 
 std::optional<std::string> Formats::full_action_name(std::string_view action) const {
-  // A short name is that of a message everywhere else.
+  // Elsewhere a short name is that of a message.
   if (action.find('/') == std::string_view::npos) {
     const std::string folder = std::string(kOwnPackage) + "action/";
     for (std::string& known : library_->names()) {

@@ -1,9 +1,10 @@
-// The message types of a graph: how each is encoded, and where in it the measurement sits.
+// The message types of a graph: their encoding, and where measurement data are in a message.
 //
-//   header       a member of type perflab_msgs/msg/Header has all of it: irobot_benchmark's types, and any other with it
-//   time and id  `int64 time` and behind it `uint64 id`, as performance_test's types have them: the instant of publication
-//                and the sequence. When the message was due is looked up at its sender (graph/schedule.h).
-//   neither      the message goes out with a source time stamp of its own, by which all of it is looked up there.
+//   header       a member of type perflab_msgs/msg/Header with all data: irobot_benchmark's types, and any other that
+//                has it
+//   time and id  `int64 time` followed by `uint64 id`, as in performance_test's types: publication instant and sequence
+//                number. The due time is looked up at the sender (graph/schedule.h).
+//   neither      the message gets a unique source time stamp, by which all data are looked up there.
 //
 // Example:
 //   Formats formats(library);
@@ -34,10 +35,10 @@
 
 namespace perflab::message {
 
-// The largest length of a message that a publisher may ask for, and the largest message.
+// The largest payload and message length that a publisher may have.
 inline constexpr std::uint32_t kMaxPayloadBytes = 64u << 20;
 
-// The length of requests and replies of variable size, which no graph chooses.
+// The length of requests and replies of variable size, which graphs cannot choose.
 inline constexpr std::uint32_t kServiceLength = 3;
 
 enum class Stamp : std::uint8_t { kHeader, kTimeAndId, kNone };
@@ -45,42 +46,43 @@ enum class Stamp : std::uint8_t { kHeader, kTimeAndId, kNone };
 struct Format {
   explicit Format(const Type& of, std::string called);
 
-  std::string name;      // as graphs and results call it: "stamped10b", "sensor_msgs/msg/Image"
-  const Type* type;      // its full name is that of ROS 2
+  std::string name;      // name in graphs and results: "stamped10b", "sensor_msgs/msg/Image"
+  const Type* type;      // its name is the full ROS 2 name
   Codec codec;
   Stamp stamp = Stamp::kNone;
   std::size_t stamp_offset = 0;    // in the struct
   std::size_t stamp_bytes = 0;     // on the wire
-  std::size_t stamp_position = 0;  // in every encoded message; 0 where it varies, or there is none
-  bool variable = false;           // its publisher chooses how long a message is
-  std::uint64_t longest = 0;       // the most that it may choose; 0: no bound of its own
-  std::optional<Key> key;          // of a type that declares keys
+  std::size_t stamp_position = 0;  // in every encoded message; 0 if it varies or there is none
+  bool variable = false;           // its publisher chooses the message length
+  std::uint64_t longest = 0;       // the largest length allowed; 0: no bound of its own
+  std::optional<Key> key;          // if the type declares keys
 
-  // Bytes of payload as perflab counts them: of all that is encoded behind the encapsulation, and of types with a header
-  // without that, nor the length of what the publisher chooses, as irobot_benchmark does. `length` is that of fill().
+  // Payload bytes as perflab counts them: everything after the encapsulation; for types with a header without
+  // that header, and without the length of the part that the publisher sizes, as in irobot_benchmark.
+  // `length` is that of fill().
   [[nodiscard]] std::size_t payload_bytes(std::uint32_t length) const;
 
-  // About how many bytes a message of that length has, at least; without making one.
+  // A lower bound of the size of a message of this length; does not create one.
   [[nodiscard]] std::uint64_t largest_bytes(std::uint32_t length) const;
-  // What `length` counts: "byte", "character", "element".
+  // The unit of `length`: "byte", "character", "element".
   [[nodiscard]] std::string_view unit() const noexcept;
 
-  // Whether encoded bytes are a whole message, of either byte order; what stands in it is looked at only where its length
-  // depends on that.
+  // True if the bytes are a complete encoded message of either byte order; contents are only inspected if
+  // they determine the length.
   [[nodiscard]] bool is_message(std::span<const std::uint8_t> bytes) const noexcept;
-  // Whether a filter depends on the instant of publication, which is the last that is stamped.
+  // True if a filter depends on the publication instant, which is stamped last.
   [[nodiscard]] bool stamps_last(const Filter& filter) const noexcept;
-  // Reads what stands in encoded bytes of either byte order. False if they are no such message. Of a type with time and
-  // id, `intended_ns` is kUnknownTime.
+  // Reads the stamp from encoded bytes of either byte order. False if they are not such a message. For types
+  // with time and id, `intended_ns` is kUnknownTime.
   [[nodiscard]] bool read_stamp(std::span<const std::uint8_t> bytes, Header& header) const noexcept {
-    // What every message has that perflab sends to itself, of types with a header.
+    // The common case: all messages that perflab sends to itself, of types with a header.
     const bool is_usual = stamp == Stamp::kHeader && stamp_position > 0 && bytes.size() >= stamp_position + kHeaderBytes &&
                           bytes[0] == 0 && bytes[1] == kNativeEncapsulation;
     if (!is_usual) return read_any_stamp(bytes, header);
     std::memcpy(&header, bytes.data() + stamp_position, kHeaderBytes);
     return true;
   }
-  // Writes a stamp, stamp_bytes long; `swapped`: not in the byte order of this machine.
+  // Writes a stamp of stamp_bytes; `swapped`: in the other byte order than this machine's.
   void write_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept {
     if (stamp == Stamp::kHeader && !swapped) {
       std::memcpy(to, &header, kHeaderBytes);
@@ -88,10 +90,10 @@ struct Format {
       write_any_stamp(header, swapped, to);
     }
   }
-  // The same of a struct.
+  // The same for a struct.
   [[nodiscard]] Header stamp_in(const void* object) const noexcept;
   void stamp_object(const Header& header, void* object) const noexcept;
-  // Where it begins in encoded bytes; 0 where they are no such message.
+  // Position of the stamp in encoded bytes; 0 if they are not such a message.
   [[nodiscard]] std::size_t stamp_at(std::span<const std::uint8_t> bytes) const noexcept;
 
  private:
@@ -99,17 +101,17 @@ struct Format {
   void write_any_stamp(const Header& header, bool swapped, std::uint8_t* to) const noexcept;
 };
 
-// Whether bytes begin as CDR of either byte order does.
+// True if the bytes start like CDR of either byte order.
 [[nodiscard]] inline bool is_cdr(std::span<const std::uint8_t> bytes) noexcept {
   return bytes.size() >= kEncapsulationBytes && bytes[0] == 0 && bytes[1] <= 1;
 }
 
-// True if an encoded message, at least its first two bytes, has not the byte order of this machine.
+// True if an encoded message, of which the first two bytes suffice, has the other byte order.
 [[nodiscard]] inline bool is_swapped(std::span<const std::uint8_t> bytes) noexcept {
   return bytes[1] != kNativeEncapsulation;
 }
 
-// A message as it is sent, without its stamp.
+// An encoded message ready to be sent, except for its stamp.
 struct Encoded {
   std::vector<std::uint8_t> bytes;
   std::size_t stamp_at = 0;
@@ -118,43 +120,45 @@ struct Encoded {
 // A filled message (object.h). Throws std::bad_alloc.
 [[nodiscard]] Encoded encode_filled(const Format& format, std::uint32_t length);
 
-// The formats of all types of a library, each made when it is first asked for; they live as long as this.
+// The formats of all types of a library, created on first use; they live as long as this object.
 class Formats {
  public:
   explicit Formats(std::shared_ptr<Library> library) : library_(std::move(library)), types_(*library_) {}
-  // Of what perflab brings (definitions.h), and of these texts, by full name of the interface.
+  // Built-in types (definitions.h), and those in these texts, by full interface name.
   explicit Formats(const std::map<std::string, std::string>& texts = {});
 
-  // Of a message, by any of its names. Null where it is unknown. Throws BadInput where its definition cannot be used.
+  // The format of a message, by any of its names. Null if unknown. Throws BadInput if its definition is
+  // unusable.
   const Format* find(std::string_view name);
-  // The request or response of a service, by the name of the service: "stamped10b", "std_srvs/srv/SetBool".
+  // The request or response of a service, by the service's name: "stamped10b", "std_srvs/srv/SetBool".
   const Format* find_request(std::string_view service);
   const Format* find_response(std::string_view service);
-  // What graphs call the service, or nothing where it is unknown.
+  // The service's name in graphs; empty if unknown.
   [[nodiscard]] std::optional<std::string> service_name(std::string_view service) const;
   // Its full name: "perflab_msgs/srv/Stamped10b".
   [[nodiscard]] std::optional<std::string> full_service_name(std::string_view service) const;
 
-  // The messages of an action, by its name: "stamped", "control_msgs/action/FollowJointTrajectory". Null where it is unknown.
-  // Throws BadInput as action_types() does.
+  // The messages of an action, by its name: "stamped", "control_msgs/action/FollowJointTrajectory". Null if
+  // unknown. Throws BadInput like action_types().
   const ActionTypes* find_action(std::string_view action);
-  // What graphs call it, or nothing where it is unknown; and its full name.
+  // The action's name in graphs (empty if unknown), and its full name.
   [[nodiscard]] std::optional<std::string> action_name(std::string_view action) const;
   [[nodiscard]] std::optional<std::string> full_action_name(std::string_view action) const;
-  // What an action sends: its goal, its feedback or its result, of those three.
+  // The format of an action's goal, feedback or result.
   const Format& format_of_part(const Type& part) { return format_of(part.name, short_name(part.name)); }
 
   [[nodiscard]] Library& library() noexcept { return *library_; }
 
-  // The family of a type, for lists: of perflab's own "Stamped", "Array", "PointCloud", of others their package.
+  // The family of a type, for lists: "Stamped", "Array", "PointCloud" for perflab's own, otherwise the
+  // package.
   [[nodiscard]] static std::string family_of(std::string_view full_name);
-  // A content filter of a type, made when it is first asked for. Throws BadInput as Filter() does.
+  // A content filter for a type, created on first use. Throws BadInput like Filter().
   const Filter& filter(const Format& format, const std::string& expression);
 
-  // What a user calls each message, service or action ("msg", "srv", "action"); short names first.
+  // The user-visible names of messages, services or actions ("msg", "srv", "action"); short names first.
   [[nodiscard]] std::vector<std::string> names(std::string_view kind = "msg") const;
-  // The texts of an interface and of all that it is made of, by full name; those left out that say what the ones that
-  // perflab brings say, whatever their comments.
+  // The texts of an interface and of all interfaces it uses, by full name; without those whose structs equal
+  // perflab's built-in ones, regardless of comments.
   [[nodiscard]] std::map<std::string, std::string> texts_of(const std::string& full_interface_name);
 
  private:
@@ -162,7 +166,7 @@ class Formats {
 
   std::shared_ptr<Library> library_;
   Types types_;
-  std::map<std::string, std::unique_ptr<Format>> formats_;  // by full name, likewise below
+  std::map<std::string, std::unique_ptr<Format>> formats_;  // by full name; likewise below
   std::map<std::string, std::unique_ptr<ActionTypes>> actions_;
   std::map<std::pair<const Type*, std::string>, std::unique_ptr<Filter>> filters_;
 };

@@ -15,7 +15,7 @@ int number_of(Primitive primitive, bool bounded) {
   switch (primitive) {
     case Primitive::kInt8:
       return 2;
-    case Primitive::kChar:  // rosidl_adapter makes it uint8
+    case Primitive::kChar:  // rosidl_adapter converts it to uint8
     case Primitive::kUint8:
       return 3;
     case Primitive::kInt16:
@@ -60,7 +60,7 @@ int number_of(Plurality plurality) {
   return 0;
 }
 
-// Names need no escapes: they are letters, digits, underscores and slashes.
+// Names need no escapes: they consist of letters, digits, underscores and slashes.
 void append(std::string& json, const Field& field) {
   const auto* const primitive = std::get_if<Primitive>(&field.type.element);
   const int element = primitive != nullptr ? number_of(*primitive, field.type.text_bound > 0) : kNested;

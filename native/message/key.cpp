@@ -10,7 +10,7 @@
 namespace perflab::message {
 namespace {
 
-// ---- what keys go to; each has put(bytes) ----
+// ---- sinks for keys; each has put(bytes) ----
 
 class Buffer {
  public:
@@ -42,7 +42,7 @@ class Copier {
  public:
   Copier(Source& from, Key::In in, Sink& to) noexcept : from_(from), in_(in), to_(to) {}
 
-  // `outermost`: nothing behind its last key matters.
+  // `outermost`: what follows its last key is not needed.
   bool structure(const Type& type, bool outermost) noexcept {
     std::size_t last = type.members.size();
     while (outermost && last > 0 && !is_key(type, type.members[last - 1])) --last;
@@ -109,7 +109,7 @@ class Copier {
       }
       return true;
     }
-    // The length of narrow ones counts the zero; an empty text may come without.
+    // The length of octet strings counts the zero; an empty string may omit it.
     put_length(std::max<std::uint64_t>(length, 1));
     const std::uint8_t zero = 0;
     if (length == 0) put(&zero, 1);
@@ -126,14 +126,14 @@ class Copier {
   Source& from_;
   Key::In in_;
   Sink& to_;
-  std::size_t position_ = 0;  // behind the encapsulation
+  std::size_t position_ = 0;  // counted from the end of the encapsulation
 };
 
-// ---- how long keys can be ----
+// ---- maximum length of keys ----
 
 std::optional<std::uint64_t> end_of(const Type& type, std::uint64_t at) noexcept;
 
-// Where so many elements end at most that begin there; nothing where they have no bound.
+// The largest end position of this many elements; empty if they are unbounded.
 std::optional<std::uint64_t> end_of(const Element& element, std::uint64_t count, std::uint64_t at) noexcept {
   const auto aligned = [](std::uint64_t place, std::size_t alignment) {
     return place + padding_before(place, alignment);
@@ -144,7 +144,7 @@ std::optional<std::uint64_t> end_of(const Element& element, std::uint64_t count,
   }
   if (element.type == nullptr && element.text_bound == 0) return std::nullopt;
   std::optional<std::uint64_t> end = at;
-  // Whatever is longer than a hash is as long as anything.
+  // Beyond the size of a hash the exact length does not matter.
   for (std::uint64_t i = 0; i < count && end && *end <= sizeof(KeyHash); ++i) {
     if (element.type != nullptr) {
       end = end_of(*element.type, *end);

@@ -1,12 +1,12 @@
-// Keys of messages: which instance of its topic a message belongs to, by the members that the type declares as keys.
+// Message keys: the members declared as keys by the type determine the instance that a message belongs to.
 //
-//   the members  those with `@key`, in the order of their declaration; of one that is a struct in turn those of its
-//                members, or all where it declares none (DDS-XTypes 1.3, 7.2.2.4.4.4.8)
-//   a key        these members alone as CDR, big-endian behind an encapsulation header: as DDS sends a key by itself
-//   its hash     16 bytes: what is behind the header, with zeros, where that is never longer; else its MD5
-//                (DDS-RTPS 2.5, 9.6.4.8)
+//   the members  those with `@key`, in the order of declaration; for a struct its own keys, or all its
+//                members if it declares none (DDS-XTypes 1.3, 7.2.2.4.4.4.8)
+//   a key        only these members as CDR, big-endian after an encapsulation header: as DDS sends a key
+//   its hash     16 bytes: the part after the header, padded with zeros, if it never exceeds 16 bytes; otherwise
+//                its MD5 (DDS-RTPS 2.5, 9.6.4.8)
 //
-// Keys are read from encoded messages, which are not decoded; reading ends behind the last key.
+// Keys are read from encoded messages without decoding them; reading stops after the last key.
 //
 // Example:
 //   const Key key(type);
@@ -33,35 +33,35 @@ using KeyHash = std::array<std::uint8_t, 16>;
 class Key {
  public:
   using Pieces = message::Pieces;
-  // By what graphs and people call them: "id", "track.id".
+  // Names of the key members: "id", "track.id".
   [[nodiscard]] std::vector<std::string> names() const;
 
-  // What the bytes are: a message of the type, or a key by itself. Of either byte order.
+  // What the bytes contain: a message of the type, or only a key. In either byte order.
   enum class In : std::uint8_t { kMessage, kKey };
 
-  // `type` has keys, and outlives this.
+  // `type` must have keys and outlive this object.
   explicit Key(const Type& type);
 
-  // Writes the key, and returns its size; where that is more than `to` has, some of it may be missing. 0 where the bytes are
-  // no message of the type.
+  // Writes the key and returns its size; if that exceeds the size of `to`, the key may be incomplete. 0 if
+  // the bytes are not a message of the type.
   [[nodiscard]] std::size_t extract(Pieces from, In in, std::span<std::uint8_t> to) const noexcept;
-  // False where the bytes are no message of the type.
+  // False if the bytes are not a message of the type.
   [[nodiscard]] bool hash(Pieces from, In in, KeyHash& to) const noexcept;
 
-  // A whole number among the keys, the first one that stands in the struct itself: where, and how many bytes it has. By it
-  // a sender tells its instances apart.
+  // The first integer key in the struct itself: its offset and size. A sender distinguishes its instances by
+  // it.
   struct Number {
     std::size_t offset;
     std::size_t width;
 
-    // How many there are at most; of eight bytes one less.
+    // Maximum number of instances; for eight bytes one less than the range.
     [[nodiscard]] std::uint64_t count() const noexcept { return width >= 8 ? UINT64_MAX : std::uint64_t{1} << 8 * width; }
-    // Writes one in native byte order.
+    // Writes an instance number in native byte order.
     void write(std::uint64_t number, void* to) const noexcept;
   };
   [[nodiscard]] const std::optional<Number>& number() const noexcept { return number_; }
 
-  // Whether hashes are digests, as keys may be longer than these.
+  // True if hashes are MD5 digests, because keys may be longer than hashes.
   [[nodiscard]] bool digests() const noexcept { return digests_; }
 
  private:

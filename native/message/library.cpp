@@ -25,19 +25,19 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kHeader = "Header";
 constexpr std::string_view kStandardHeader = "std_msgs/msg/Header";
-// Names of a cycle that an error shows.
+// Number of names of a cycle shown in an error.
 constexpr std::size_t kShown = 6;
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('/') + 1); }
 
-// "std_msgs/Header" for "std_msgs/msg/Header": as fields are written.
+// "std_msgs/Header" for "std_msgs/msg/Header": as written in fields.
 std::string written(std::string_view full) {
   const std::size_t kind = full.find("/msg/");
   if (kind == std::string_view::npos) return std::string(full);
   return std::string(full.substr(0, kind)).append(full.substr(kind + 4));
 }
 
-// The interface that a file is by its place, .../package/msg/Name.msg.
+// The interface determined by a file's path, .../package/msg/Name.msg.
 std::optional<InterfaceName> interface_at(const fs::path& file) {
   const fs::path folder = file.parent_path();
   const std::string package = folder.parent_path().filename().string();
@@ -47,7 +47,7 @@ std::optional<InterfaceName> interface_at(const fs::path& file) {
   return fits ? name : std::nullopt;
 }
 
-// Files of a folder by interface. Each folder is visited once, whatever links lead to it.
+// Files of a folder by interface. Each folder is visited once, however many links lead to it.
 std::map<std::string, std::vector<std::string>> files_below(const fs::path& folder) {
   std::error_code code;
   std::map<std::string, std::vector<std::string>> files;
@@ -66,7 +66,7 @@ std::map<std::string, std::vector<std::string>> files_below(const fs::path& fold
     fs::directory_iterator entries(at, code);
     for (; !code && entries != fs::directory_iterator(); entries.increment(code)) {
       const fs::path& path = entries->path();
-      std::error_code broken;  // a link to nothing is neither a folder nor a file
+      std::error_code broken;  // a broken link is neither a folder nor a file
       if (entries->is_directory(broken)) {
         waiting.push_back(path);
       } else if (entries->is_regular_file(broken)) {
@@ -96,7 +96,7 @@ class Library::State {
  public:
   explicit State(std::span<const InterfaceText> brought) : brought_(brought) {}
 
-  // ---- what is known
+  // ---- known interfaces
 
   void add_text(const std::string& name, std::string text, const std::string& source) {
     if (!split_name(name)) {
@@ -112,7 +112,7 @@ class Library::State {
     auto files = files_below(folder);
     if (files.empty()) {
       refuse({folder.string(), 0, 0},
-             "no interface file in it; its place is PACKAGE/msg/NAME.msg, PACKAGE/srv/NAME.srv or "
+             "contains no interface file; expected PACKAGE/msg/NAME.msg, PACKAGE/srv/NAME.srv or "
              "PACKAGE/action/NAME.action");
     }
     for (auto& [name, paths] : files) {
@@ -147,8 +147,8 @@ class Library::State {
     return names;
   }
 
-  // Those of the interfaces of a folder, "package/msg/", whose short name is this one: without looking at all others,
-  // as every endpoint of a graph asks for it.
+  // The interfaces of a folder, "package/msg/", with this short name: found without scanning all others,
+  // because every endpoint of a graph looks one up.
   std::vector<std::string> called(std::string_view short_name, const std::string& folder) const {
     std::vector<std::string> names;
     for (auto at = interfaces().lower_bound(folder); at != interfaces().end() && at->first.starts_with(folder); ++at) {
@@ -178,7 +178,7 @@ class Library::State {
 
   // ---- structs
 
-  // The struct, with all that it is made of judged.
+  // The struct; checks it and everything it uses.
   const Definition& find(const std::string& name) {
     const Definition* const found = load(name);
     if (found == nullptr) throw BadInput(unknown(name));
@@ -186,7 +186,7 @@ class Library::State {
     return *found;
   }
 
-  // All structs within a struct that is judged, by name, itself excluded.
+  // All structs nested in a checked struct, by name, without the struct itself.
   std::map<std::string_view, const Definition*> within(const Definition& type) {
     std::map<std::string_view, const Definition*> all;
     std::vector<const Definition*> waiting{&type};
@@ -205,13 +205,13 @@ class Library::State {
 
  private:
   struct Interface {
-    // Texts are views of what was brought, or owned; files are read when they are asked for.
+    // Texts are views of built-in ones, or owned; files are read on first use.
     std::variant<std::monostate, std::string_view, std::string> text;
-    std::vector<std::string> sources;  // one, or all files of a folder for this name
+    std::vector<std::string> sources;  // one, or all files of a folder that have this name
   };
 
-  // What perflab brings is listed when it is first asked for: most graphs are made by a parser, which gives them a library
-  // in the place of the one that they begin with.
+  // Built-in interfaces are listed on first use: most graphs come from a parser, which replaces their initial
+  // library.
   std::map<std::string, Interface>& interfaces() const {
     std::call_once(listed_, [&] {
       for (const InterfaceText& of : brought_) {
@@ -249,7 +249,7 @@ class Library::State {
     return text;
   }
 
-  // The message of the same name in another package, a primitive in another case, or what has a similar name.
+  // The message of the same name in another package, a primitive in another case, or the most similar name.
   std::string_view nearest(std::string_view name) const {
     std::vector<std::string_view> candidates;
     std::string_view same;
@@ -263,7 +263,7 @@ class Library::State {
     return closest(name, candidates);
   }
 
-  // The struct of that name with all names in full, or nullptr where there is none.
+  // The struct of that name with fully qualified names; nullptr if there is none.
   const Definition* load(const std::string& name) {
     const std::optional<InterfaceName> owner = interface_of(name);
     if (!owner) return nullptr;
@@ -289,7 +289,7 @@ class Library::State {
     }
   }
 
-  // Size and depth of a struct, once all within it is known to be sound.
+  // Size and depth of a struct, after everything nested in it has been checked.
   const Size& judge(const Definition& type) {
     if (const auto known = sizes_.find(type.name); known != sizes_.end()) return known->second;
     std::vector<const Definition*> path;
@@ -328,7 +328,7 @@ class Library::State {
     return judge(*inner, path);
   }
 
-  // Both factors are below 2^32 or so, as counts and sizes are limited: no product is beyond 64 bits.
+  // Counts and sizes are limited, so both factors are below about 2^32: the product fits into 64 bits.
   static void add_bytes(std::uint64_t& bytes, const Field& field, std::uint64_t element,
                         const std::string& name, const Place& place) {
     static_assert(kMaxCount <= ~std::uint64_t{0} / kMaxFixedBytes - 1);
@@ -364,10 +364,10 @@ class Library::State {
 
   std::span<const InterfaceText> brought_;
   mutable std::once_flag listed_;
-  mutable std::map<std::string, Interface> interfaces_;  // by interfaces() alone
-  std::unordered_map<std::string, Definition> structs_;  // of interfaces that were read
+  mutable std::map<std::string, Interface> interfaces_;  // filled by interfaces() only
+  std::unordered_map<std::string, Definition> structs_;  // of interfaces read so far
   std::set<std::string> loaded_;
-  std::unordered_map<std::string, Size> sizes_;  // of structs that are sound
+  std::unordered_map<std::string, Size> sizes_;  // of checked structs
 };
 
 Library::Library(std::span<const InterfaceText> brought) : state_(std::make_unique<State>(brought)) {}
@@ -386,8 +386,8 @@ void Library::add_text(const std::string& name, std::string text, const std::str
 
 std::optional<std::string> Library::full_name(std::string_view name) const {
   const auto refuse_several = [&](const std::vector<std::string>& meanings) {
-    throw BadInput(quote(name) + " means several: " + list_of({meanings.begin(), meanings.end()}) +
-                   "; write one of them");
+    throw BadInput(quote(name) + " is ambiguous: " + list_of({meanings.begin(), meanings.end()}) +
+                   "; use one of these");
   };
   const auto slashes = std::ranges::count(name, '/');
   std::vector<std::string> meanings;
@@ -431,7 +431,7 @@ std::string Library::source_of(const std::string& interface_name) const {
 std::map<std::string, std::string> Library::texts_of(const std::string& full_name) {
   const std::optional<InterfaceName> owner = interface_of(full_name);
   const std::string interface_name = owner ? owner->full() : full_name;
-  // A service or action as a whole is made of all its parts.
+  // A whole service or action uses all its parts.
   const Definition& whole = state_->find(interface_name);
   std::map<std::string, std::string> texts{{interface_name, state_->text_of(interface_name)}};
   for (const auto& [name, type] : state_->within(whole)) {

@@ -29,8 +29,7 @@ constexpr std::array kPrimitives{
 
 Literal refused(std::string problem) { return {std::nullopt, std::move(problem)}; }
 
-// Takes out underscores between digits of that base, as Python allows them; nothing where one stands
-// elsewhere.
+// Removes underscores between digits of this base, as Python allows; empty if one is anywhere else.
 std::optional<std::string> without_underscores(std::string_view number, int base) {
   const auto digit_at = [&](std::size_t index) {
     unsigned value = 0;
@@ -51,7 +50,7 @@ std::optional<std::string> without_underscores(std::string_view number, int base
 struct Integer {
   bool negative = false;
   std::uint64_t magnitude = 0;
-  bool outside = false;  // of 64 bits; the magnitude is then without meaning
+  bool outside = false;  // exceeds 64 bits; the magnitude is then meaningless
 };
 
 std::optional<Integer> read_integer(std::string_view text) {
@@ -105,7 +104,7 @@ Literal read_bool(std::string_view text) {
 }
 
 Literal read_float(Primitive type, std::string_view text) {
-  // Half a unit in the last place above the largest float32: what is below rounds to it.
+  // Half a unit in the last place above the largest float32: smaller values round to it.
   constexpr double kFloat32End = 0x1.ffffffp127;
   const auto problem = [&](std::string_view what) {
     return refused(quote(text) + " is not a " + std::string(name_of(type)) + "; " + std::string(what));
@@ -113,7 +112,7 @@ Literal read_float(Primitive type, std::string_view text) {
   std::string_view rest = text;
   const bool negative = rest.starts_with('-');
   if (negative || rest.starts_with('+')) rest.remove_prefix(1);
-  // No words (inf, nan), no second sign, no hexadecimal digits: these do not pass the IDL.
+  // No words (inf, nan), no second sign, no hexadecimal digits: IDL does not accept them.
   const bool number = !rest.empty() && (is_digit(rest[0]) || rest[0] == '.');
   const std::optional<std::string> digits = number ? without_underscores(rest, 10) : std::nullopt;
   if (!digits) return problem("use a number such as -1.5 or 2e-3");
@@ -142,8 +141,7 @@ void append_utf8(std::string& text, std::uint32_t code) {
   }
 }
 
-// The number of up to `most` digits at the front of `text`, which are taken away; nothing where there are
-// none.
+// Removes a number of up to `most` digits from the front of `text`; empty if there is none.
 std::optional<std::uint32_t> take_number(std::string_view& text, std::size_t most, int base) {
   std::uint32_t number = 0;
   const char* const end = text.data() + std::min(text.size(), most);
@@ -153,7 +151,7 @@ std::optional<std::uint32_t> take_number(std::string_view& text, std::size_t mos
   return number;
 }
 
-// Escapes of IDL 4.2, table 7-9. A backslash before anything else stands for itself.
+// Escapes of IDL 4.2, table 7-9. A backslash before any other character is literal.
 std::optional<std::string> unescaped(std::string_view text) {
   constexpr std::string_view kLetters = "ntvbrfa\\?'\"";
   constexpr std::string_view kMeanings = "\n\t\v\b\r\f\a\\?'\"";
@@ -186,7 +184,7 @@ std::optional<std::string> unescaped(std::string_view text) {
   return result;
 }
 
-// Bytes of UTF-8, or units of UTF-16: characters beyond 16 bits, which have four bytes, take two.
+// Bytes of UTF-8, or units of UTF-16: characters beyond 16 bits, with four bytes, take two.
 std::size_t length_of(Primitive type, std::string_view utf8) {
   if (type == Primitive::kString) return utf8.size();
   std::size_t units = 0;
@@ -214,7 +212,8 @@ Literal read_text(Primitive type, std::uint64_t bound, std::string_view written)
   }
   std::optional<std::string> value = unescaped(text);
   if (!value) {
-    return refused(quote(written) + " has an escape that no text can hold (NUL or a surrogate); remove it");
+    return refused(quote(written) + " has an escape that is not allowed in text (NUL or a surrogate); remove "
+                                    "it");
   }
   if (const std::size_t length = length_of(type, *value); bound > 0 && length > bound) {
     return refused(quote(written) + " has " + std::to_string(length) +
@@ -225,7 +224,7 @@ Literal read_text(Primitive type, std::uint64_t bound, std::string_view written)
   return {Value(*std::move(value)), {}};
 }
 
-// Where the quoted text at the front of `text` ends, behind its mark; npos where it does not.
+// The end of the quoted text at the front of `text`, after its closing mark; npos if it is not closed.
 std::size_t end_of_quoted(std::string_view text) {
   for (std::size_t i = 1; i < text.size(); ++i) {
     if (text[i] == text[0] && text[i - 1] != '\\') return i + 1;
@@ -306,7 +305,7 @@ Elements split_elements(std::string_view text, bool are_texts) {
   std::size_t at = 1;
   while (true) {
     while (at < end && is_blank(text[at])) ++at;
-    // A comma behind the last text is allowed, as rosidl_adapter does.
+    // A trailing comma after the last string is allowed, as in rosidl_adapter.
     if (are_texts && at == end && !elements.texts.empty()) return elements;
     const bool quoted = are_texts && at < end && (text[at] == '"' || text[at] == '\'');
     std::size_t stop = std::min(end, text.find(',', at));

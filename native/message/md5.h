@@ -1,4 +1,4 @@
-// MD5 (RFC 1321), fed piece by piece: DDS makes key hashes with it.
+// MD5 (RFC 1321), computed incrementally, for the key hashes of DDS.
 //
 // Example:
 //   Md5 md5;
@@ -18,7 +18,7 @@ class Md5 {
   using Digest = std::array<std::uint8_t, 16>;
 
   void add(std::span<const std::uint8_t> bytes) noexcept;
-  // Nothing may be added afterwards.
+  // No more bytes may be added afterwards.
   [[nodiscard]] Digest finish() noexcept;
 
  private:

@@ -82,7 +82,7 @@ void put_number(void* to, Primitive primitive, const Value& value) noexcept {
       value);
 }
 
-// UTF-8 to UTF-16; what is no UTF-8 becomes U+FFFD.
+// UTF-8 to UTF-16; invalid UTF-8 becomes U+FFFD.
 std::u16string to_utf16(std::string_view text) {
   std::u16string result;
   for (std::size_t i = 0; i < text.size();) {
@@ -147,7 +147,7 @@ bool initialise(const Member& member, void* memory) noexcept {
   return true;
 }
 
-// `memory` is all zero.
+// Precondition: `memory` is all zero.
 bool initialise(const Type& type, void* memory) noexcept {
   return std::ranges::all_of(type.members, [&](const Member& member) { return initialise(member, memory); });
 }
@@ -267,7 +267,7 @@ class Filler {
  public:
   explicit Filler(std::uint64_t seed) noexcept : random_(seed) {}
 
-  // `bulk` of the members that are of that kind.
+  // Fills `bulk` elements into the members of that kind.
   void fill(const Type& type, void* memory, Bulk kind, std::size_t bulk) {
     for (const Member& member : type.members) {
       std::byte* first = at(memory, member.offset);
@@ -321,7 +321,7 @@ class Filler {
       default:
         break;
     }
-    // Every octet from 1 to 251: none is zero.
+    // Cycles through 1 to 251: no octet is zero.
     std::uint64_t octets = 0;
     for (unsigned i = 0; i < 8; ++i) octets = octets << 8 | (1 + (bits >> 8 * i & 0xFF) % 251);
     std::memcpy(to, &octets, size_of(primitive));
@@ -336,7 +336,7 @@ bool resize_text(Sequence& text, std::size_t count, Primitive primitive) noexcep
   const std::size_t width = character_size(primitive);
   if (malloc_usable_size(text.data) / width <= count) {
     if (count >= SIZE_MAX / width - 1) return false;
-    // Most texts are short: they need not be moved as soon as something is written into them.
+    // Most strings are short: with this much memory the first assignment needs no reallocation.
     void* const memory = std::malloc(std::max<std::size_t>(count + 1, 16) * width);
     if (memory == nullptr) return false;
     std::free(text.data);
@@ -353,7 +353,7 @@ bool resize(Sequence& sequence, std::size_t count, const Element& element) noexc
     finalise(sequence, element);
     const std::size_t stride = element.stride();
     if (count > SIZE_MAX / stride) return false;
-    // Numbers are written at once, and their memory need not be zero; padding within structs must be.
+    // Numbers are overwritten at once, so their memory need not be zeroed; padding within structs must be.
     const bool numbers = element.type == nullptr && element.plain();
     sequence.data = numbers ? std::malloc(count * stride) : std::calloc(count, stride);
     if (sequence.data == nullptr) return false;

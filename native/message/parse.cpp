@@ -18,7 +18,7 @@ constexpr std::array kKinds{std::pair{InterfaceKind::kMessage, std::string_view(
                             std::pair{InterfaceKind::kService, std::string_view("srv")},
                             std::pair{InterfaceKind::kAction, std::string_view("action")}};
 
-// Structs of a service or action by what stands behind its name. First those that the text defines.
+// Suffixes of structs of a service or action. First those defined by the text.
 constexpr std::array<std::string_view, 2> kServiceParts{"_Request", "_Response"};
 constexpr std::array<std::string_view, 3> kActionParts{"_Goal", "_Result", "_Feedback"};
 constexpr std::string_view kEvent = "_Event";
@@ -36,7 +36,8 @@ bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
 bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
 bool is_word(char c) noexcept { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; }
 
-// A letter of the one case first, then letters of it, digits and single underscores, none at the end.
+// A letter of the given case first, then letters of that case, digits and single underscores; no underscore
+// at the end.
 bool is_snake(std::string_view name, bool (*is_letter)(char)) {
   if (name.empty() || name.size() > kMaxNameBytes || !is_letter(name[0]) || name.ends_with('_')) return false;
   return name.find("__") == std::string_view::npos &&
@@ -48,7 +49,7 @@ bool is_camel(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return is_word(c) && c != '_'; });
 }
 
-// rosidl lets messages be called like parts of services and actions.
+// rosidl allows message names that look like parts of services and actions.
 bool is_message(std::string_view name) {
   if (name.starts_with("Sample_")) name.remove_prefix(7);
   for (const std::string_view part : {"_Request", "_Response", "_Goal", "_Result", "_Feedback"}) {
@@ -61,7 +62,7 @@ constexpr std::string_view kSnakeRule =
     "use lower case letters, digits and single underscores, a letter first";
 constexpr std::string_view kCamelRule = "use letters and digits, in CamelCase";
 
-// Whether a struct of a service is called that behind its name.
+// True if a struct of a service has this suffix.
 bool is_service_part(std::string_view suffix) {
   return suffix == kEvent || std::ranges::find(kServiceParts, suffix) != kServiceParts.end();
 }
@@ -82,7 +83,7 @@ bool is_suffix(InterfaceKind kind, std::string_view suffix) {
 }
 
 // "std_srvs/srv/SetBool" and "_Request" for "std_srvs/srv/SetBool_Request". Names of services and actions
-// have no underscore; those of messages may have.
+// have no underscores; those of messages may.
 std::optional<std::pair<InterfaceName, std::string_view>> split_struct(std::string_view struct_name) {
   std::optional<InterfaceName> name = split_name(struct_name);
   if (!name) return std::nullopt;
@@ -121,13 +122,13 @@ Field primitive(std::string name, Primitive type) {
   return {std::move(name), {type, Plurality::kOne, 0, 0}, {}, false, false};
 }
 
-// A struct that stands in no line of the file.
+// A derived struct, which has no line in the file.
 Definition derived(std::string name, std::vector<Field> fields, const std::string& source) {
   std::vector<Place> places(fields.size(), Place{source, 0, 0});
   return {std::move(name), std::move(fields), {}, std::move(places)};
 }
 
-// Appends what follows from the request and response of a service: its event, and itself.
+// Appends what follows from a service's request and response: its event, and the service itself.
 void derive_service(const std::string& service, const std::string& source, std::vector<Definition>& structs) {
   const std::string request = service + std::string(kServiceParts[0]);
   const std::string response = service + std::string(kServiceParts[1]);
@@ -177,7 +178,7 @@ class Parser {
     check_text();
     begin_struct();
     std::string_view rest = text_;
-    if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // the mark that some editors put first
+    if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);  // the byte order mark of some editors
     while (!rest.empty()) read_line(take_line(rest));
     end_struct();
     if (structs_.size() != parts().size()) refuse_separators();
@@ -212,7 +213,7 @@ class Parser {
     }
   }
 
-  // By counting from the front: only for errors.
+  // Counts from the beginning, so only for errors.
   Place place_of(std::size_t offset) const {
     const std::string_view before = text_.substr(0, offset);
     const auto line = static_cast<std::size_t>(std::ranges::count(before, '\n')) + 1;
@@ -243,13 +244,13 @@ class Parser {
     const bool key = has_key(comment) || key_above_;
     key_above_ = false;
     if (is_blank(content[0])) {
-      refuse(content, "the line begins with a blank; ROS 2 wants the type in the first column");
+      refuse(content, "the line begins with a blank; ROS 2 requires the type in the first column");
     }
     read_definition(trimmed(content));
     if (key) set_key(comment.empty() ? content : comment);
   }
 
-  // An indented comment goes on with what is above it, any other begins what is below; so does rosidl.
+  // An indented comment continues what is above it, any other introduces what is below, as in rosidl.
   void read_comment(std::string_view comment, bool indented) {
     if (comment.empty()) {
       key_above_ = false;
@@ -262,13 +263,13 @@ class Parser {
 
   void set_key(std::string_view at) {
     if (!last_is_field_) {
-      refuse(at, "@key belongs to no field; put it in a comment behind a field or directly above one");
+      refuse(at, "@key belongs to no field; put it in a comment after a field or directly above one");
     }
     current().fields.back().key = true;
   }
 
   void read_separator(std::string_view line) {
-    if (line != kSeparator) refuse(line, "a separator is a line of --- alone");
+    if (line != kSeparator) refuse(line, "a separator is a line that contains only ---");
     end_struct();
     if (structs_.size() >= parts().size()) refuse_separators();
     begin_struct();
@@ -285,7 +286,7 @@ class Parser {
     const Place place{source_, std::max<std::size_t>(number_, 1), 1};
     switch (name_.kind) {
       case InterfaceKind::kMessage:
-        refuse(place, "a message has no separator ---; services (.srv) and actions (.action) have");
+        refuse(place, "a message has no separator ---; only services (.srv) and actions (.action) have one");
       case InterfaceKind::kService:
         refuse(place, "a service has one separator ---, between request and response");
       case InterfaceKind::kAction:
@@ -297,7 +298,7 @@ class Parser {
   // ---- structs
 
   struct Seen {
-    std::map<std::string_view, std::size_t> fields;  // and their lines
+    std::map<std::string_view, std::size_t> fields;  // field names and their lines
     std::map<std::string_view, std::size_t> constants;
   };
 
@@ -324,7 +325,8 @@ class Parser {
     const std::string_view rest = trimmed(content.substr(type_end));
     if (rest.empty()) {
       refuse(type,
-             quote(type) + " has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+             quote(type) + " is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE "
+                           "NAME=VALUE");
     }
     const std::size_t assignment = rest.find(kAssignment);
     if (assignment == std::string_view::npos) {
@@ -338,7 +340,7 @@ class Parser {
 
   void read_field(std::string_view type, std::string_view name, std::string_view value) {
     Field field{std::string(name), read_type(type), {}, !value.empty(), false};
-    if (name.starts_with('[')) refuse(name, "a blank stands before [; write T[N] NAME");
+    if (name.starts_with('[')) refuse(name, "remove the blank before [; write T[N] NAME");
     if (!is_snake(name, is_lower)) {
       refuse(name, quote(name) + " is not a field name; " + std::string(kSnakeRule));
     }
@@ -354,12 +356,12 @@ class Parser {
     const std::optional<Primitive> known = primitive_of(type);
     if (!is_snake(name, is_upper)) {
       if (name.empty()) refuse(sign, "the name of the constant is missing; write TYPE NAME=VALUE");
-      if (name.starts_with('<')) refuse(name, "a blank stands before <=; write string<=N NAME");
+      if (name.starts_with('<')) refuse(name, "remove the blank before <=; write string<=N NAME");
       refuse(name, quote(name) + " is not a constant name; use upper case letters, digits and single "
                                  "underscores, a letter first (a line with = is a constant)");
     }
     if (!known) {
-      read_type(type);  // says what is wrong with one that is none at all
+      read_type(type);  // reports an unknown type first
       refuse(type, "a constant has a primitive type without bounds, such as int32 or string");
     }
     note_name(seen_.constants, "constant", name);
@@ -373,8 +375,8 @@ class Parser {
                  std::string_view name) {
     const auto [known, is_new] = lines.emplace(name, number_);
     if (is_new) return;
-    refuse(name, std::string(what) + " " + quote(name) + " stands in line " + std::to_string(known->second) +
-                     ", too; give each its own name");
+    refuse(name, std::string(what) + " " + quote(name) + " is also in line " + std::to_string(known->second) +
+                     "; give each its own name");
   }
 
   // ---- types
@@ -402,7 +404,7 @@ class Parser {
     if (bound != std::string_view::npos) {
       const std::optional<Primitive> known = primitive_of(element.substr(0, bound));
       if (!known || !is_text(*known)) {
-        refuse(element, "only string and wstring have a bound; for a bounded sequence write T[<=N]");
+        refuse(element, "only string and wstring can have a bound; for a bounded sequence write T[<=N]");
       }
       type.element = *known;
       type.text_bound = read_count(element.substr(bound + kBound.size()), element);
@@ -469,7 +471,7 @@ class Parser {
 
   void read_default(Field& field, std::string_view text) {
     const auto* const known = std::get_if<Primitive>(&field.type.element);
-    if (known == nullptr) refuse(text, "a struct has no default; give its own fields theirs");
+    if (known == nullptr) refuse(text, "a struct has no default; give its fields defaults instead");
     if (field.type.plurality == Plurality::kOne) {
       field.defaults.push_back(read_value(*known, field.type.text_bound, text, text));
       return;
@@ -478,8 +480,8 @@ class Parser {
     if (!elements.problem.empty()) refuse(text.substr(elements.at), elements.problem);
     const std::size_t count = elements.texts.size();
     if (field.type.plurality == Plurality::kArray && count != field.type.count) {
-      refuse(text, "the array has " + std::to_string(field.type.count) + " elements, its default " +
-                       std::to_string(count) + "; give each its value");
+      refuse(text, "the array has " + std::to_string(field.type.count) + " elements, but its default " +
+                       std::to_string(count) + "; give one value per element");
     }
     if (field.type.plurality == Plurality::kBounded && count > field.type.count) {
       refuse(text, "the default has " + std::to_string(count) + " elements; the sequence has at most " +
@@ -498,7 +500,7 @@ class Parser {
 
   // ---- errors
 
-  // `part` is a part of the line that is read.
+  // `part` is a part of the current line.
   Place place(std::string_view part) const {
     const auto offset = static_cast<std::size_t>(part.data() - line_.data());
     return {source_, number_, characters(line_.substr(0, offset)) + 1};

@@ -1,8 +1,9 @@
-// Reads the text of a .msg, .srv or .action file: the grammar of ROS 2 Jazzy (rosidl_adapter), line by line.
+// Parses the text of a .msg, .srv or .action file by the grammar of ROS 2 Jazzy (rosidl_adapter), line by
+// line.
 //
-// Beyond ROS 2: `@key` in the comment behind a field or directly above it makes the field a key;
-// `pkg/msg/Name` means `pkg/Name`. A file that ROS 2 accepts and that cannot work (a text above its bound in
-// bytes) is refused.
+// Extensions to ROS 2: `@key` in the comment after a field or directly above it makes the field a key;
+// `pkg/msg/Name` means `pkg/Name`. Files that ROS 2 accepts but that cannot work (a string that exceeds its
+// bound in bytes) are refused.
 //
 // Example:
 //   const auto structs = parse_interface({"std_srvs", InterfaceKind::kService, "SetBool"}, text, path);
@@ -20,11 +21,12 @@
 
 namespace perflab::message {
 
-// Bytes of an interface file: the largest of the common interfaces of ROS 2 has 6350.
+// Maximum size of an interface file; the largest of ROS 2's common interfaces has 6350 bytes.
 inline constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
-// Names of types, fields and constants: file names have no more.
+// Maximum length of names of types, fields and constants, which become file names.
 inline constexpr std::size_t kMaxNameBytes = 255;
-// Elements of an array or bounded sequence, and bounds of texts: lengths are uint32 on the wire.
+// Maximum number of elements of an array or bounded sequence, and maximum string bound: lengths are uint32 on
+// the wire.
 inline constexpr std::uint64_t kMaxCount = 0xffffffff;
 
 enum class InterfaceKind : std::uint8_t { kMessage, kService, kAction };
@@ -41,8 +43,8 @@ struct InterfaceName {
   [[nodiscard]] std::string full() const;  // "std_srvs/srv/SetBool"
 };
 
-// The parts of "package/kind/Name"; nothing where it is not of that form. Says nothing of the parts'
-// spelling.
+// The parts of "package/kind/Name"; empty if the text has another form. Does not check the spelling of the
+// parts.
 [[nodiscard]] std::optional<InterfaceName> split_name(std::string_view full_name);
 
 // Throws BadInput with one line, "FILE:LINE:COLUMN: <what>".
@@ -60,11 +62,11 @@ struct InterfaceName {
 [[nodiscard]] std::vector<Definition> parse_interface(const InterfaceName& name, std::string_view text,
                                                       const std::string& source);
 
-// Whether a struct of parse_interface() is a service or action as a whole: "std_srvs/srv/SetBool".
+// True for the struct of parse_interface() that stands for a whole service or action: "std_srvs/srv/SetBool".
 [[nodiscard]] bool is_aggregate(std::string_view struct_name);
 
-// The interface that a struct belongs to: "std_srvs/srv/SetBool" for "std_srvs/srv/SetBool_Request"; nothing
-// where the name is not that of a struct of parse_interface().
+// The interface that a struct belongs to: "std_srvs/srv/SetBool" for "std_srvs/srv/SetBool_Request"; empty if
+// the name is not that of a struct of parse_interface().
 [[nodiscard]] std::optional<InterfaceName> interface_of(std::string_view struct_name);
 
 }  // namespace perflab::message

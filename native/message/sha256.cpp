@@ -26,7 +26,7 @@ constexpr std::array<std::uint32_t, 64> kRounds{
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-// Of the square roots of the first 8.
+// The same for the square roots of the first 8 primes.
 constexpr State kInitial{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                          0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
@@ -69,7 +69,7 @@ Digest sha256(std::string_view bytes) noexcept {
     add_block(state, all.subspan(at).first<kBlockBytes>());
   }
 
-  // What is left, a one bit, zeros, and the length in bits, big-endian: one block or two.
+  // The rest, a one bit, zeros, and the length in bits, big-endian: one block or two.
   std::array<std::uint8_t, 2 * kBlockBytes> end{};
   const auto left = all.subspan(whole);
   std::ranges::copy(left, end.begin());

@@ -1,5 +1,5 @@
-// The bytes of an encoded message, which come in pieces, read one field after the other: numbers in either byte order, and what
-// is left out by its type alone. Nothing is allocated.
+// Reads the bytes of an encoded message, which may be in several pieces, field by field: numbers in either
+// byte order, and skips unneeded fields by their type. Does not allocate.
 #pragma once
 
 #include <algorithm>
@@ -13,24 +13,24 @@
 
 namespace perflab::message {
 
-// The pieces of a message, one behind the other.
+// The pieces of a message, in order.
 using Pieces = std::span<const std::span<const std::uint8_t>>;
 
-// Bytes of the length in front of texts and sequences.
+// Size of the length in front of strings and sequences.
 inline constexpr std::size_t kLengthBytes = sizeof(std::uint32_t);
 
 constexpr std::size_t padding_before(std::uint64_t place, std::size_t alignment) noexcept {
   return (alignment - place % alignment) % alignment;
 }
 
-// Octets of a character on the wire.
+// Octets per character on the wire.
 constexpr std::size_t width_of_text(Primitive text) noexcept { return text == Primitive::kString ? 1 : 4; }
 
 class Source {
  public:
   explicit Source(Pieces pieces) noexcept : pieces_(pieces) {}
 
-  // False where it is no CDR of either byte order.
+  // False if the bytes are not CDR of either byte order.
   bool open() noexcept {
     std::uint8_t header[kEncapsulationBytes];
     if (!take(kEncapsulationBytes, header) || header[0] != 0 || header[1] > 1) return false;
@@ -40,7 +40,7 @@ class Source {
     return true;
   }
 
-  // Goes on by so many bytes, and puts them to `to`, which may be null. False where there are fewer.
+  // Advances by `count` bytes and copies them to `to`, which may be null. False if there are fewer.
   bool take(std::size_t count, std::uint8_t* to = nullptr) noexcept {
     position_ += count;
     while (count > 0) {
@@ -60,13 +60,13 @@ class Source {
     }
     return true;
   }
-  // Where the next byte is.
+  // The position of the next byte.
   struct Place {
     std::size_t piece;
     std::size_t within;
   };
   [[nodiscard]] Place place() const noexcept { return {at_, within_}; }
-  // The bytes from here on, at most `count`, as far as they lie in one piece; empty where there are none. Goes on by them.
+  // The next bytes, at most `count`, as far as they are in one piece; empty at the end. Advances past them.
   std::span<const std::uint8_t> lend(std::size_t count) noexcept {
     while (at_ < pieces_.size() && within_ == pieces_[at_].size()) {
       ++at_;
@@ -79,13 +79,13 @@ class Source {
     return lent;
   }
   bool align(std::size_t alignment) noexcept { return take(padding_before(position_, alignment)); }
-  // A number in big-endian order.
+  // Reads a number and stores it in big-endian order.
   bool number(std::size_t width, std::uint8_t* to) noexcept {
     if (!align(width) || !take(width, to)) return false;
     if (!big_endian_) std::reverse(to, to + width);
     return true;
   }
-  // A number as this machine has it.
+  // Reads a number and stores it in native order.
   bool native(std::size_t width, std::uint8_t* to) noexcept {
     if (!align(width) || !take(width, to)) return false;
     if (swapped_) std::reverse(to, to + width);
@@ -100,14 +100,14 @@ class Source {
 
  private:
   Pieces pieces_;
-  std::size_t at_ = 0;        // the piece
-  std::size_t within_ = 0;    // ... and how far in it
-  std::size_t position_ = 0;  // behind the encapsulation
+  std::size_t at_ = 0;        // index of the piece
+  std::size_t within_ = 0;    // ... and offset in it
+  std::size_t position_ = 0;  // counted from the end of the encapsulation
   bool swapped_ = false;
   bool big_endian_ = false;
 };
 
-// Goes behind what is of that type. False where the bytes end before.
+// Skips a value of this type. False if the bytes end before.
 inline bool leave(const Element& element, std::uint64_t count, Source& from) noexcept;
 
 inline bool leave(const Type& type, Source& from) noexcept {

@@ -1,12 +1,12 @@
-// Message types as they stand in memory: the structs that rosidl_generator_c makes of the same definitions, so that
-// ROS 2 can be given a message of ours, and the other way round. Natural alignment; nested structs and arrays in
-// place; texts and sequences as Sequence.
+// Memory layout of message types: the same structs that rosidl_generator_c makes of the same definitions, so
+// that ROS 2 and perflab can exchange messages in memory. Natural alignment; nested structs and arrays in
+// place; strings and sequences as Sequence.
 //
 // Example:
 //   Types types(library);
 //   const Type& cloud = types.find("sensor_msgs/msg/PointCloud2");
 //   cloud.size;                      // bytes of the struct
-//   cloud.plain;                     // false: its data stand elsewhere
+//   cloud.plain;                     // false: its data are elsewhere
 //   cloud.member("data")->offset;
 #pragma once
 
@@ -22,8 +22,8 @@
 
 namespace perflab::message {
 
-// A text or sequence in memory, as rosidl_runtime_c has it. A text has a zero behind its `size` characters, and a capacity of
-// exactly that many: an RMW that was built for debugging insists on it. All `capacity` elements of a sequence are initialised.
+// A string or sequence in memory, as in rosidl_runtime_c. A string has a zero after its `size` characters, and a capacity of
+// exactly size + 1: an RMW built with assertions checks it. All `capacity` elements of a sequence are initialized.
 struct Sequence {
   void* data;
   std::size_t size;
@@ -32,14 +32,14 @@ struct Sequence {
 
 struct Type;
 
-// What a sequence, an array or a member is made of.
+// The element type of a sequence, array or member.
 struct Element {
-  Primitive primitive = Primitive::kBool;  // where `type` is null
+  Primitive primitive = Primitive::kBool;  // if `type` is null
   const Type* type = nullptr;
   std::uint64_t text_bound = 0;  // 0: unbounded
 
   [[nodiscard]] bool is_text() const noexcept { return type == nullptr && message::is_text(primitive); }
-  // Bytes from one element to the next, in memory.
+  // Distance between elements in memory, in bytes.
   [[nodiscard]] std::size_t stride() const noexcept;
   [[nodiscard]] std::size_t alignment() const noexcept;
   [[nodiscard]] bool plain() const noexcept;
@@ -58,27 +58,27 @@ struct Member {
   [[nodiscard]] bool is_sequence() const noexcept {
     return plurality == Plurality::kBounded || plurality == Plurality::kSequence;
   }
-  // Elements that stand in place: N of an array, else 1.
+  // Number of elements in place: N of an array, otherwise 1.
   [[nodiscard]] std::uint64_t in_place() const noexcept { return plurality == Plurality::kArray ? count : 1; }
 };
 
 struct Type {
   std::string name;  // "sensor_msgs/msg/PointCloud2"
   std::vector<Member> members;
-  std::size_t size = 0;  // of the struct; what texts and sequences hold stands elsewhere
+  std::size_t size = 0;  // of the struct, without the contents of strings and sequences
   std::size_t alignment = 1;
-  bool plain = true;  // has no texts and sequences: every message has the same size, and can be loaned
+  bool plain = true;  // has no strings or sequences: every message has the same size and can be loaned
   bool keyed = false;
 
   [[nodiscard]] const Member* member(std::string_view member_name) const noexcept;
 };
 
-// Makes types of definitions, each once. They live as long as this.
+// Creates types from definitions, each once. They live as long as this object.
 class Types {
  public:
   explicit Types(Library& library) : library_(library) {}
 
-  // By full name. Throws BadInput as Library::find() does.
+  // By full name. Throws BadInput like Library::find().
   const Type& find(const std::string& full_name);
 
  private:

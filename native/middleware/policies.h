@@ -1,9 +1,9 @@
-// The QoS policies, a row for each. Whatever treats all of them alike goes by this table: graph files and resolved graphs
-// (graph/), what keeps a writer and a reader apart, and what a middleware refuses. perflab/qos.py is the same for Python, and
-// a test compares the two (`perflab-graph policies`).
+// The table of QoS policies, one row each. All generic code uses it: graph files and resolved graphs
+// (graph/), QoS compatibility of writers and readers, and the check for policies that a middleware refuses.
+// perflab/qos.py is the Python counterpart; a test compares the two (`perflab-graph policies`).
 //
-// A new policy takes a member of perflab_qos, a row here, a row there, and in each plug-in that declares it the call of its
-// library. All other plug-ins refuse it.
+// A new policy needs a member of perflab_qos, a row here, a row in qos.py, and the library call in each
+// plug-in that declares it. All other plug-ins refuse it.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace perflab::middleware {
 
-// An enumerator as files and messages call it.
+// The name of an enumerator in files and messages.
 template <typename Enumerator>
 struct Word {
   std::string_view text;
@@ -42,7 +42,7 @@ inline constexpr std::array kDestinationOrderWords{Word{"by_reception", PERFLAB_
 inline constexpr std::array kAccessScopeWords{Word{"instance", PERFLAB_SCOPE_INSTANCE}, Word{"topic", PERFLAB_SCOPE_TOPIC},
                                               Word{"group", PERFLAB_SCOPE_GROUP}};
 
-// How a value is written.
+// The type of a policy's value.
 namespace form {
 template <const auto& of>
 struct Words {
@@ -55,10 +55,10 @@ struct Number {};     // a whole number >= 0
 struct Most {};       // a whole number > 0, or PERFLAB_COUNT_UNLIMITED
 struct Flag {};
 struct Text {};
-struct Names {};  // some names, joined by commas
+struct Names {};  // names separated by commas
 }  // namespace form
 
-// Which offers fit a request (DDS 1.4, 2.2.3).
+// Which offered values are compatible with a requested one (DDS 1.4, 2.2.3).
 namespace rule {
 struct Any {
   static bool fits(const auto& /*offered*/, const auto& /*requested*/) { return true; }
@@ -72,7 +72,7 @@ struct AtMost {
 struct Same {
   static bool fits(const auto& offered, const auto& requested) { return offered == requested; }
 };
-// A name in common. No name is a name, too.
+// At least one common name. The empty name counts as a name.
 struct OneInCommon {
   static bool fits(const perflab_text& offered, const perflab_text& requested) {
     bool found = false;
@@ -96,15 +96,15 @@ struct OneInCommon {
 
 enum class Ends { kBoth, kWriters, kReaders };
 enum class Origin {
-  kRos2,  // rmw_qos_profile_t has it
-  kDds    // DDS alone
+  kRos2,  // part of rmw_qos_profile_t
+  kDds    // only in DDS
 };
 
 template <typename Member, typename Form, typename Rule>
 struct Policy {
   const char* name;      // in graph files
   const char* resolved;  // in resolved graphs
-  const char* policy;    // of DDS, which a plug-in declares and an event names
+  const char* policy;    // DDS name, as declared by plug-ins and named in events
   Member perflab_qos::* member;
   Form form;
   Rule rule;
@@ -158,7 +158,7 @@ inline constexpr auto kPolicies = [] {
       row("group_data", "group_data", "group_data", &Qos::group_data, Text{}, kAny, kBoth, kDds)};
 }();
 
-// visit(row) for each, in order.
+// Calls visit(row) for each policy, in table order.
 template <typename Visit>
 constexpr void each_policy(Visit visit) {
   std::apply([&](const auto&... rows) { (visit(rows), ...); }, kPolicies);
@@ -173,7 +173,7 @@ inline bool same_value(const perflab_text& a, const perflab_text& b) {
   return std::strcmp(a.text, b.text) == 0;
 }
 
-// As messages have it.
+// The text of a value, as in files and messages.
 template <const auto& words>
 std::string value_text(form::Words<words> /*form*/, auto value) {
   for (const auto& word : words) {
@@ -196,7 +196,7 @@ inline std::string value_text(form::Most /*form*/, std::int32_t value) {
 }
 inline std::string value_text(form::Depth /*form*/, std::int32_t value) { return std::to_string(value); }
 
-// The value that asks nothing of a middleware: of words that are ordered the least, otherwise the default.
+// The value that requires nothing from a middleware: the weakest of ordered words, otherwise the default.
 template <typename Member, typename Form, typename Rule>
 constexpr Member neutral(const Policy<Member, Form, Rule>& row) {
   if constexpr (requires { Form::words; }) {
@@ -206,7 +206,8 @@ constexpr Member neutral(const Policy<Member, Form, Rule>& row) {
   }
 }
 
-// What a plug-in says of a policy, or of one value of it ("durability=transient"); nullptr where it says nothing.
+// A plug-in's declaration for a policy, or for one of its values ("durability=transient"); nullptr if it has
+// none.
 inline const perflab_policy* declared(const perflab_policy* policies, std::string_view name) noexcept {
   if (policies == nullptr) return nullptr;
   for (; policies->name != nullptr; ++policies) {
@@ -215,8 +216,8 @@ inline const perflab_policy* declared(const perflab_policy* policies, std::strin
   return nullptr;
 }
 
-// Throws Unsupported, with the first policy that is asked for and not declared as supported or a hint: what is not declared is
-// refused, never ignored.
+// Throws Unsupported, naming the first requested policy that is declared neither as supported nor as a hint.
+// Undeclared policies are refused, never ignored.
 inline void require_declared(std::string_view who, std::string_view topic, const perflab_qos& qos,
                              const perflab_policy* policies) {
   each_policy([&](const auto& row) {
@@ -233,22 +234,22 @@ inline void require_declared(std::string_view who, std::string_view topic, const
   });
 }
 
-// Likewise of what knows the policies of ROS 2 alone.
+// Like require_declared(), for runtimes that only have the policies of ROS 2.
 inline void require_ros2_policies(std::string_view who, std::string_view topic, const perflab_qos& qos) {
   each_policy([&](const auto& row) {
     if (row.origin == Origin::kRos2 || same_value(qos.*row.member, neutral(row))) return;
     throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': " + row.name + " " +
-                      value_text(row.form, qos.*row.member) + " is refused, which ROS 2 has not; right would be " + row.name +
+                      value_text(row.form, qos.*row.member) + " is not a policy of ROS 2; right would be " + row.name +
                       " " + value_text(row.form, neutral(row)));
   });
   if (qos.durability > PERFLAB_TRANSIENT_LOCAL) {
     throw Unsupported(std::string(who) + ": topic '" + std::string(topic) + "': durability " +
                       value_text(form::Words<kDurabilityWords>{}, qos.durability) +
-                      " is refused, which ROS 2 has not; right would be durability transient_local");
+                      " does not exist in ROS 2; right would be durability transient_local");
   }
 }
 
-// The name of the first policy that keeps a writer and a reader from matching, or nullptr (DDS 1.4, 2.2.3).
+// The first policy whose values keep a writer and a reader from matching, or nullptr (DDS 1.4, 2.2.3).
 inline const char* incompatible_policy(const perflab_qos& offered, const perflab_qos& requested) noexcept {
   const char* found = nullptr;
   each_policy([&](const auto& row) {

@@ -1,4 +1,4 @@
-// What C++ on both sides of the plug-in interface needs of its types.
+// C++ helpers for the types of the plug-in interface, used on both of its sides.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,7 @@ inline bool same(const perflab_identity& a, const perflab_identity& b) noexcept 
   return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) == 0;
 }
 
-// A message that is given in parts: its size, and its bytes one behind the other. The address of an empty
-// part may be null.
+// A message in parts: its total size, and its bytes concatenated. An empty part may have a null address.
 inline std::size_t size_of(const perflab_bytes* parts, std::size_t count) noexcept {
   std::size_t size = 0;
   for (std::size_t i = 0; i < count; ++i) size += parts[i].size;
@@ -32,7 +31,7 @@ inline void put_together(const perflab_bytes* parts, std::size_t count, std::uin
   }
 }
 
-// For maps.
+// Lets identities be keys of maps.
 struct IdentityLess {
   bool operator()(const perflab_identity& a, const perflab_identity& b) const noexcept {
     return std::memcmp(a.bytes, b.bytes, sizeof a.bytes) < 0;
@@ -41,13 +40,13 @@ struct IdentityLess {
 
 // 32 hexadecimal digits, as in logs of DDS tools but without dots.
 inline std::string to_hex(const perflab_identity& identity) { return perflab::to_hex(identity.bytes); }
-// Its inverse; nothing where the text is no identity.
+// The inverse of to_hex(); empty if the text is not an identity.
 inline std::optional<perflab_identity> identity_from_hex(std::string_view text) {
   perflab_identity identity;
   return from_hex(text, identity.bytes) ? std::optional(identity) : std::nullopt;
 }
 
-// Errors on either side of the interface.
+// Maps statuses of the interface to perflab's errors.
 constexpr Error::Kind kind_of(perflab_status status) noexcept {
   if (status == PERFLAB_BAD_OPTION) return Error::Kind::kBadInput;
   return status == PERFLAB_UNSUPPORTED ? Error::Kind::kUnsupported : Error::Kind::kFailed;
@@ -61,8 +60,8 @@ inline void require_ok(perflab_status status, const perflab_error& error) {
   if (status < 0) throw Error(kind_of(status), error.text);
 }
 
-// The default of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease; of what it has not, that
-// of DDS.
+// The default QoS of ROS 2: keep_last 10, reliable, volatile, automatic, no deadline, lifespan or lease; for
+// policies that ROS 2 does not have, the default of DDS.
 [[nodiscard]] constexpr perflab_qos default_qos() noexcept {
   perflab_qos qos{};
   qos.depth = 10;

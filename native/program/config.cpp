@@ -117,8 +117,8 @@ std::optional<std::string> tracing_library(const json& config, const runtime::Ca
   return tracing.at("library").get<std::string>();
 }
 
-// For a runtime that does not say who wrote a message: throws if a subscription of the process has several publishers whose
-// messages do not identify them either.
+// For a runtime that does not report the writer of a message: throws if a subscription of the process has
+// several publishers whose messages do not identify them either.
 void refuse_several_unknown_writers(const graph::Graph& graph, const std::string& process) {
   std::map<std::string, std::size_t> publishers;  // of such messages, by topic
   for (const graph::Process& one : graph.processes) {
@@ -136,8 +136,9 @@ void refuse_several_unknown_writers(const graph::Graph& graph, const std::string
         if (found != publishers.end() && found->second > 1)
           throw std::invalid_argument(subscription.topic + ": has " + std::to_string(found->second) +
                                       " publishers, whose messages of " + subscription.type +
-                                      " say nothing of themselves, and this runtime does not tell who wrote them; right "
-                                      "would be a type with a perflab_msgs/Header, or a topic for each");
+                                      " do not identify their publisher, and this runtime does not report "
+                                      "it; right would be a type with a perflab_msgs/Header, or a topic for "
+                                      "each");
       }
     }
   }
@@ -157,7 +158,8 @@ bool subscribes(const graph::Process& process, const std::string& topic) {
   });
 }
 
-// For a runtime that does not say which request a reply answers: throws if the graph has a service type that needs it.
+// For a runtime that does not report which request a reply answers: throws if the graph has a service type
+// that needs it.
 void refuse_services_known_by_number(const graph::Graph& graph, const std::string& process) {
   for (const graph::Process& one : graph.processes) {
     if (one.name != process) continue;
@@ -166,8 +168,9 @@ void refuse_services_known_by_number(const graph::Graph& graph, const std::strin
         if (graph.messages->find_request(client.type)->stamp == message::Stamp::kNone ||
             graph.messages->find_response(client.type)->stamp == message::Stamp::kNone)
           throw std::invalid_argument(client.service + ": requests of " + client.type +
-                                      " are identified by their numbers, which this runtime does not tell; right would "
-                                      "be a type whose messages have a perflab_msgs/Header, or time and id");
+                                      " are identified by their numbers, which this runtime does not report; "
+                                      "right would be a type whose messages have a perflab_msgs/Header, or "
+                                      "time and id");
       }
     }
   }
@@ -180,8 +183,8 @@ void refuse_unthrottled_timers(const graph::Graph& graph) {
     for (const graph::Timer& timer : node.timers) {
       if (timer.arrivals == graph::Arrivals::kUnthrottled)
         throw std::invalid_argument("timer " + timer.name + " of " + node.qualified_name() +
-                                    ": arrivals are unthrottled, and in virtual time that never ends; right would be a "
-                                    "period, or another runtime");
+                                    ": arrivals are unthrottled, which never ends in virtual time; right "
+                                    "would be a period, or another runtime");
     }
   });
 }
@@ -197,7 +200,7 @@ void refuse_filters(const graph::Graph& graph, const RuntimeKind& runtime) {
   });
 }
 
-// Whether messages are given to the runtime as structs. Throws if the runtime cannot do what is asked.
+// True if messages are passed to the runtime as structs. Throws if the runtime does not support the request.
 bool every_message_is_encoded(graph::Serialization asked, const RuntimeKind& runtime) {
   const bool every = asked == graph::Serialization::kEvery;
   const runtime::Capabilities& can = runtime.can;
@@ -212,8 +215,8 @@ graph::Serialization asked_of(const Config& config) {
   const graph::Serialization asked = config.graph.serialization;
   if (!config.process || config.graph.processes[*config.process].program.empty()) return asked;
   if (asked == graph::Serialization::kOnce)
-    throw std::invalid_argument("serialization: once, and process " + config.process_name +
-                                " is a program, each of whose messages is another one; right would be every");
+    throw std::invalid_argument("serialization: once, but process " + config.process_name +
+                                " is a program, whose messages differ from each other; right would be every");
   return graph::Serialization::kEvery;
 }
 
@@ -279,13 +282,13 @@ Config parse(const json& config) {
     to.too_late_ns = thresholds.value("too_late_ns", to.too_late_ns);
   }
   if (!can.real_time && !result.live.ends_by_itself())
-    throw std::invalid_argument("duration_ns: virtual time does not pass until somebody ends it; right would be a number");
+    throw std::invalid_argument("duration_ns: null is not possible in virtual time; right would be a number");
   if (!can.real_time) refuse_unthrottled_timers(result.graph);
   if (!can.tells_writers) refuse_several_unknown_writers(result.graph, result.process_name);
   if (!can.request_numbers) refuse_services_known_by_number(result.graph, result.process_name);
   if (result.graph.keyed && !can.keys)
     throw Unsupported("keyed: the runtime " + std::string(result.runtime->name) +
-                      " has no instances; right would be no keys");
+                      " does not support instances; right would be no keys");
   if (!can.filters) refuse_filters(result.graph, *result.runtime);
   result.live.real_time = can.real_time;
   result.live.source_timestamps = can.source_timestamps;
@@ -312,19 +315,19 @@ void require_schedule(const Config& config) {
   const std::vector<graph::Process>& processes = config.graph.processes;
   const auto refuse_filter = [&](const graph::Publisher& publisher, std::size_t other) {
     throw BadInput("process " + config.process_name + ", schedule_fd: missing; which messages on " + publisher.topic +
-                   " a content filter wants is told between this process and " + processes[other].name +
+                   " a content filter wants must be shared between this process and " + processes[other].name +
                    "; right would be the memory that all processes share, or no filter");
   };
   const auto refuse = [&](const graph::Publisher& publisher, std::size_t other) {
     throw BadInput("process " + config.process_name + ", schedule_fd: missing; messages of " + publisher.type + " on " +
-                   publisher.topic + " do not say when they were due, and process " + processes[other].name +
+                   publisher.topic + " do not contain their due time, and process " + processes[other].name +
                    " has the other end; right would be the memory that all processes share, or a type with a "
                    "perflab_msgs/Header");
   };
   for (std::size_t from = 0; from < processes.size(); ++from) {
     for (std::size_t to = 0; to < processes.size(); ++to) {
       if (from == to || (from != *config.process && to != *config.process)) continue;
-      if (processes[from].outside() || processes[to].outside()) continue;  // nothing of them is counted
+      if (processes[from].outside() || processes[to].outside()) continue;  // their messages are not counted
       for (const graph::Node& node : processes[from].nodes) {
         for (const graph::Publisher& publisher : node.publishers) {
           const bool says = config.graph.messages->find(publisher.type)->stamp == message::Stamp::kHeader;

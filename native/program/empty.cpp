@@ -1,1 +1,1 @@
-// A shared library has a source; what is in it comes from perflab_process (CMakeLists.txt).
+// A shared library needs a source file; its content comes from perflab_process (CMakeLists.txt).

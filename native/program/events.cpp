@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-// By their numbers in middleware.h, which begin at 1.
+// Indexed by their numbers in middleware.h, which start at 1.
 constexpr std::array kEventCodes{
     "participant_found", "participant_lost", "writer_found",    "reader_found",    "matched",
     "unmatched",         "incompatible_qos", "deadline_missed", "liveliness_lost", "liveliness_changed",

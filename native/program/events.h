@@ -1,5 +1,5 @@
-// Everything that happens beside the measured path, kept until the controlling thread writes it: discovery,
-// QoS events, failures of the middleware, and the node's own milestones.
+// Collects everything that happens besides the measured path until the controlling thread writes it:
+// discovery, QoS events, failures of the middleware, and the node's own milestones.
 #pragma once
 
 #include <array>
@@ -36,13 +36,13 @@ class EventLog final : public runtime::EventSink {
   // When the last participant was found and the last endpoint matched; kUnknownTime if none was reported.
   [[nodiscard]] Nanoseconds last_participant_at() const;
   [[nodiscard]] Nanoseconds last_match_at() const;
-  // The first failure that makes the measurement meaningless; empty if there was none.
+  // The first failure that invalidates the measurement; empty if there was none.
   [[nodiscard]] std::string failure() const;
   // The reported incompatible QoS, one line each.
   [[nodiscard]] std::vector<std::string> incompatibilities() const;
 
  private:
-  // Counts an event, and says whether there is room for it. With mutex_ held, as everything below.
+  // Counts an event; true if there is room for it. Requires mutex_, like everything below.
   bool make_room() noexcept;
   // Keeps what make() returns; an event for which there is no memory is dropped and counted.
   template <typename Make>
@@ -57,7 +57,7 @@ class EventLog final : public runtime::EventSink {
   Nanoseconds last_participant_at_ = kUnknownTime;
   Nanoseconds last_match_at_ = kUnknownTime;
   std::set<std::string> incompatibilities_;
-  std::array<char, sizeof(perflab_error)> failure_{};  // its text; empty: there was none
+  std::array<char, sizeof(perflab_error)> failure_{};  // its text; empty: none
 };
 
 }  // namespace perflab::node

@@ -23,7 +23,7 @@ std::optional<Nanoseconds> run_delay(const Descriptor& schedstat) {
 
 Hiccup::Hiccup(const measure::Clock& clock, Nanoseconds period_ns)
     : clock_(clock), period_ns_(period_ns), thread_([this] { run(); }) {
-  // Until it is registered the thread would be taken for one of the middleware.
+  // Until it is registered, the thread would count as one of the middleware.
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return registered_; });
 }
@@ -61,7 +61,7 @@ bool Hiccup::await_start() {
 void Hiccup::run() {
   realtime::name_this_thread("hiccup");
   realtime::register_this_thread(realtime::Role::kPerflab);
-  // Measures the kernel's latency without the 50 us by which it may delay timers of ordinary threads.
+  // Measures the kernel's latency without the timer slack of ordinary threads, 50 us.
   prctl(PR_SET_TIMERSLACK, 1UL);
   if (!await_start()) return;
   const Descriptor schedstat = open_file(AT_FDCWD, "/proc/thread-self/schedstat");
@@ -74,7 +74,7 @@ void Hiccup::run() {
     histogram_.record(begin - due, begin);
     const std::optional<Nanoseconds> delay = run_delay(schedstat);
     if (delay && delay_before) {
-      // The kernel measures run delays with another clock, which may be some microseconds ahead.
+      // The kernel measures run delays with another clock, which may be a few microseconds ahead.
       const Nanoseconds late = begin - due;
       const Nanoseconds waited = std::clamp(*delay - *delay_before, Nanoseconds{0}, std::max(Nanoseconds{0}, late));
       waited_.record(waited, begin);

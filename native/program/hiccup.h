@@ -1,9 +1,10 @@
-// A thread that sleeps periodically and records by how much it overslept: what the machine does to any thread that is scheduled
-// like this process, regardless of the workload.
+// A thread that sleeps periodically and records by how much it overslept: what the machine does to any thread
+// with this process's scheduling, independent of the workload.
 //
-// Each sleep begins when the one before has ended, so a stall of the machine is one value, its length. If the kernel reports
-// how long the thread was ready while another one had its CPU (run delay, /proc/thread-self/schedstat), each value is also
-// split into that part and the rest, in which the timer had not yet woken the thread.
+// Each sleep starts when the previous one has ended, so a stall of the machine is one value, its length. If
+// the kernel reports how long the thread was runnable while another had its CPU (run delay,
+// /proc/thread-self/schedstat), each value is also split into that part and the rest, in which the timer had
+// not yet woken the thread.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@ class Hiccup {
   static constexpr Nanoseconds kShortest = 10'000;
   static constexpr Nanoseconds kLongest = kNanosecondsPerSecond;
 
-  // Creates the thread, which waits, with the scheduling of the caller. The clock must outlive it.
+  // Creates the thread, which waits, with the caller's scheduling. The clock must outlive it.
   Hiccup(const measure::Clock& clock, Nanoseconds period_ns);
   ~Hiccup();
   Hiccup(const Hiccup&) = delete;

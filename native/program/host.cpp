@@ -12,7 +12,7 @@ namespace perflab::program {
 
 using nlohmann::json;
 
-// ---- what programs call ----
+// ---- functions called by programs ----
 
 void Clock::sleep_until(Nanoseconds instant) noexcept { realtime::sleep_until(instant); }
 
@@ -30,7 +30,7 @@ json Series::State::take() {
   for (; next < until; ++next) {
     const std::size_t place = next % kRoom;
     json row = json::array();
-    // To a micrometre or a microradian: finer digits cannot be seen, and cost most of the space.
+    // To a micrometre or a microradian: finer digits are invisible, and take most of the space.
     const double* const values = values_.data() + place * columns_.size();
     for (std::size_t i = 0; i < columns_.size(); ++i) row.push_back(std::round(values[i] * 1e6) / 1e6);
     at_ns.push_back(at_ns_[place]);
@@ -65,7 +65,7 @@ bool ClientEnd::call(const void* request, Nanoseconds due_ns, OnReply on_reply) 
 
 }  // namespace detail
 
-// ---- life ----
+// ---- life cycle ----
 
 Host::Host(const graph::Process& process, graph::LiveGraph& live, std::uint64_t seed, std::uint32_t domain,
            Nanoseconds duration_ns)
@@ -207,7 +207,8 @@ json Host::take_record(Nanoseconds at_ns, bool with_times) {
 
 void Host::require_making(const char* what) const {
   if (!making_)
-    throw Failed("process " + process_.name + ": " + what + " comes too late; call it in the application's constructor");
+    throw Failed("process " + process_.name + ": " + what + " was called too late; call it in the "
+                                                            "application's constructor");
 }
 
 const realtime::ThreadSettings& Host::settings_of(const std::string& thread) const {
@@ -221,12 +222,12 @@ void Host::require(const std::string& what, const message::Format& format, const
 void Host::require(const std::string& what, const message::Type& graphs, const detail::TypeInfo& type) {
   const std::string where = "process " + process_.name + ", " + what + ": ";
   if (graphs.name != type.name)
-    throw BadInput(where + "the program has type " + type.name + ", and the graph " + graphs.name +
+    throw BadInput(where + "the program has type " + type.name + ", but the graph " + graphs.name +
                    "; right would be one type");
   const std::string hash = live_.type_hash(graphs);
   if (hash != type.hash || graphs.size != type.size)
     throw BadInput(where + std::string(type.name) + " is " + hash + " in the graph, and " + type.hash +
-                   " where the program was built; right would be to build it with the same definition");
+                   " in the program as built; right would be to build it with the same definition");
 }
 
 detail::PublisherEnd& Host::publisher_end(const std::string& node, const std::string& topic, const detail::TypeInfo& type) {
@@ -281,7 +282,7 @@ void Host::require_order_of_handlers() const {
     if (view.nodes.empty() || !runtime::concurrent_callbacks(view.kind)) continue;
     throw BadInput("process " + process_.name + ", executor " + std::to_string(view.executor->id) + ": " +
                    std::string(graph::word_of(graph::kExecutorWords, view.kind)) +
-                   " runs handlers of a node at the same time, and the program " + process_.program +
+                   " runs handlers of a node at the same time, but the program " + process_.program +
                    " is not reentrant; right would be another executor");
   }
 }
@@ -351,7 +352,7 @@ Times& Host::times(const std::string& name) {
 
 void Host::figure(const std::string& name, double value) {
   if (!std::isfinite(value)) {
-    fail("figure " + name + " is no finite number");
+    fail("figure " + name + " is not a finite number");
     return;
   }
   {
@@ -393,8 +394,8 @@ void Host::outcome(const std::string& name, const std::string& reason) {
 
 void Host::end() {
   if (!process_.ends) {
-    fail("the program ends the measured part, and the graph does not say that it may; right would be 'ends: true' in the "
-         "process");
+    fail("the program ends the measured part, but the graph does not allow it; right would be 'ends: true' "
+         "in the process");
     return;
   }
   {

@@ -48,7 +48,7 @@ class Times::State {
   measure::Histogram histogram_;
 };
 
-// A ring between the thread that records and the one that writes down.
+// A ring between the recording thread and the writing one.
 class Series::State {
  public:
   State(std::string name, std::vector<std::string> columns)
@@ -127,7 +127,8 @@ class Host final : public Context {
   // Calls stop() and joins its threads. Afterwards only handlers may still run. Idempotent.
   void stop();
 
-  // A descriptor that is readable when failure(), take_end() or take_record() has something new; the reader clears it.
+  // A descriptor that becomes readable when failure(), take_end() or take_record() has something new; reading
+  // them clears it.
   [[nodiscard]] int news() const noexcept { return news_.number(); }
   void clear_news() noexcept { news_.take(); }
   // The first failure; empty if there was none.

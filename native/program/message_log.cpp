@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr std::chrono::milliseconds kBetweenLooks{20};
 constexpr std::size_t kBufferBytes = 256u << 10;
-constexpr std::size_t kLong = 16u << 10;  // what is longer is written as it is, and not put together with others
+constexpr std::size_t kLong = 16u << 10;  // longer data are written directly instead of being buffered
 constexpr int kNicest = 19;
 
 }  // namespace
@@ -60,7 +60,7 @@ MessageLog::MessageLog(measure::MessageRing& ring, const measure::Clock& clock, 
       publications_(settings_.path + ".publications"),
       contents_(settings_.path + ".contents"),
       thread_([this] { run(); }) {
-  // Until it is registered the thread would be taken for one of the middleware.
+  // Until it is registered, the thread would count as one of the middleware.
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return registered_; });
 }
@@ -81,7 +81,7 @@ void MessageLog::stop() {
 
 void MessageLog::run() {
   realtime::name_this_thread("messages");
-  // Whatever scheduling the process and the threads of the workload have.
+  // Independent of the scheduling of the process and of the workload's threads.
   const sched_param none{};
   static_cast<void>(sched_setscheduler(0, SCHED_OTHER, &none));
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNicest));

@@ -1,8 +1,8 @@
-// A thread that writes the contents of a MessageRing, rows of times and contents of messages, to two files beside the records
-// (docs/formats.md, section 17).
+// A thread that writes the contents of a MessageRing, rows of times and message contents, to two files next
+// to the records (docs/formats.md, section 17).
 //
-// It has the lowest ordinary priority, whatever the process has. It wakes every few milliseconds, and nobody waits for it. What
-// it does not write in time is lost, and counted by the ring.
+// It has the lowest ordinary priority, regardless of the process's scheduling. It wakes every few
+// milliseconds, and no thread waits for it. What it does not write in time is lost, and counted by the ring.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,8 @@ namespace perflab::node {
 class MessageLog {
  public:
   struct Settings {
-    std::string path;  // of its files, before their endings
-    std::uint64_t limit_bytes = 0;  // of all of them; what comes later is lost
+    std::string path;  // path of its files without extension
+    std::uint64_t limit_bytes = 0;  // total limit; further messages are lost
   };
 
   // Creates the thread. Ring and clock outlive it.
@@ -68,7 +68,7 @@ class MessageLog {
   const measure::Clock& clock_;
   const Settings settings_;
   File deliveries_, publications_, contents_;
-  mutable std::mutex writing_;  // all below; held by who writes down
+  mutable std::mutex writing_;  // guards everything below; held by the writing thread
   std::uint64_t delivery_count_ = 0, publication_count_ = 0;
   Nanoseconds limit_reached_ns_ = kUnknownTime;
   std::string error_;

@@ -22,13 +22,13 @@ using nlohmann::json;
 
 constexpr Nanoseconds kMillisecond = 1'000'000;
 constexpr Nanoseconds kProgressPeriod = kNanosecondsPerSecond;
-// While draining, so that perflab sees soon that all is at rest.
+// While draining, so that perflab soon sees that nothing moves any more.
 constexpr Nanoseconds kDrainProgressPeriod = 50 * kMillisecond;
-// Between the start line and the last look at who is there, and from then to the start.
+// From the start line to the last check of the peers, and from then to the start.
 constexpr Nanoseconds kSettling = 150 * kMillisecond;
-// While all endpoints are matched, and somebody has another type.
+// While all endpoints are matched, but some peer has another type.
 constexpr Nanoseconds kBetweenLooksAtTypes = 100 * kMillisecond;
-// How long a node by itself, without perflab, waits for messages after the last one.
+// How long a node on its own, without perflab, waits for messages after the last one.
 constexpr Nanoseconds kDrainQuiet = kNanosecondsPerSecond;
 
 json pass_by_json(graph::PassBy pass_by) {
@@ -36,7 +36,7 @@ json pass_by_json(graph::PassBy pass_by) {
                                                 : json(graph::word_of(graph::kPassByWords, pass_by));
 }
 
-// A thread, and the scheduling that was asked for it.
+// A thread and its requested scheduling.
 struct WatchedThread {
   realtime::ThreadState state;
   const char* role;
@@ -81,7 +81,7 @@ void try_executors(const graph::Process& process) {
 
 perflab_identity identity_of(const std::string& text) {
   if (const auto identity = middleware::identity_from_hex(text)) return *identity;
-  throw Failed("control channel: '" + text + "' is no identity");
+  throw Failed("control channel: '" + text + "' is not an identity");
 }
 
 json writer_list(const std::vector<graph::WriterName>& writers) {
@@ -114,12 +114,14 @@ Node::Node(const Config& config, Control& control, const program::Make& make)
 void Node::require_program(bool has_application) const {
   for (const graph::Process* process : processes()) {
     if (!process->program.empty() && !real_time())
-      refuse(process->name, "program: a program has no virtual time; use a real middleware");
+      refuse(process->name, "program: a program cannot run in virtual time; use a real middleware");
     if (!process->program.empty() && !has_application)
-      throw BadInput("process " + process->name + ", program: it is perflab-node that runs, which has none; right would be " +
+      throw BadInput("process " + process->name + ", program: this is perflab-node, which has no program; "
+                                                  "right would be " +
                      process->program);
     if (process->program.empty() && has_application)
-      throw BadInput("process " + process->name + ": has no 'program' in the graph, and one runs; right would be perflab-node");
+      throw BadInput("process " + process->name + ": has no 'program' in the graph, but this is a program; "
+                                                  "right would be perflab-node");
   }
 }
 
@@ -136,7 +138,7 @@ void Node::refuse_what_it_cannot() const {
   if (!real_time()) {
     if (config_.traced) {
       throw Unsupported(name +
-                        ": tracing: a tracer's clock knows nothing of virtual time; use a real middleware");
+                        ": tracing: a tracer does not use virtual time; use a real middleware");
     }
     for (const graph::Process* process : processes()) {
       const bool scheduled = !process->threads.executors.empty() || !process->threads.middleware.empty();
@@ -190,7 +192,7 @@ void Node::start_runtime() {
 void Node::create_runtime() {
   // Before the middleware, so that resources include its start-up and discovery.
   if (real_time()) sampler_ = std::make_unique<Sampler>(clock_, config_.sampling_ns, counters_, records_);
-  // Also before: a later thread would inherit the settings for the middleware's.
+  // Also before: created later, the thread would inherit the settings for the middleware's.
   if (config_.hiccup_ns) hiccup_ = std::make_unique<Hiccup>(clock_, *config_.hiccup_ns);
   if (config_.live.recording) {
     const graph::LiveSettings::Recording& recording = *config_.live.recording;
@@ -201,7 +203,7 @@ void Node::create_runtime() {
     message_log_ = std::make_unique<MessageLog>(
         *ring_, clock_, MessageLog::Settings{records.substr(0, records.rfind(".jsonl")), config_.message_limit_bytes});
   }
-  // Also before: the library may start threads of a tracer.
+  // Also before: the library may start a tracer's threads.
   if (config_.runtime->can.loaded) plugin_ = runtime::Plugin::load(config_.middleware_library);
   const realtime::ThreadSettings inherited =
       real_time() ? processes().front()->threads.middleware : realtime::ThreadSettings{};
@@ -218,7 +220,7 @@ void Node::create_runtime() {
   if (message_log_) write_message_log_record();
 }
 
-// Says what the numbers in the rows mean, and how to decode the contents.
+// Describes the numbers in the rows, and how to decode the contents.
 void Node::write_message_log_record() {
   json publishers = json::array(), edges = json::array(), services = json::array();
   json definitions = json::object();
@@ -307,12 +309,12 @@ void Node::write_passing_record() {
   records_.write({{"type", "passing"}, {"at_ns", clock_.now()}, {"publishers", std::move(publishers)}});
 }
 
-// The runtime's threads must end before what their handlers use is destroyed.
+// The runtime's threads must end before objects used by their handlers are destroyed.
 Node::~Node() {
   if (runtime_) runtime_->stop();
 }
 
-// A runtime with its own tracepoints needs no library, and does not say whether a tracer listens.
+// A runtime with its own tracepoints needs no library, and does not report whether a tracer is recording.
 json Node::tracing_record() const {
   if (tracing_) return {{"library", *config_.tracing_library}, {"recorded", tracing_->recorded()}};
   return config_.traced ? json{{"library", nullptr}, {"recorded", nullptr}} : json(nullptr);
@@ -359,11 +361,12 @@ void Node::write_process_record() {
 }
 
 void Node::run() {
-  // A program that ends the measured part does, where nobody else is there.
+  // A program that ends the measured part counts as well, if there is no perflab.
   const bool ends = std::ranges::any_of(processes(), [](const graph::Process* process) { return process->ends; });
   if (!config_.live.ends_by_itself() && !control_.attached() && !ends)
-    throw BadInput("duration_ns: null needs somebody who ends it, over --control; right would be a number");
-  // What the middleware leaves in /dev/shm if this process is killed, where it can tell.
+    throw BadInput("duration_ns: null requires a control channel that ends the measured part; right would be "
+                   "a number");
+  // Files that the middleware leaves in /dev/shm if this process is killed, if it reports them.
   json shared_memory =
       json::parse(runtime_->describe())["effective"].value("shared_memory_files", json::array());
   control_.send({{"type", "created"},
@@ -379,7 +382,7 @@ void Node::run() {
   }
   live_->set_writers(start->writers);
   if (matched && real_time()) {
-    // A stranger that was there before may have stood in for one of us; the real one comes a little later.
+    // An unexpected endpoint may have been counted instead of an expected one, which comes a little later.
     const Nanoseconds until = std::min(clock_.now() + kSettling, start->at_ns - kSettling);
     while (clock_.now() < until && !control_.closed() && !stop_asked_) {
       const auto message = control_.receive(until - clock_.now());
@@ -399,13 +402,13 @@ void Node::run() {
                   {"measured_from_ns", measured_from},
                   {"measured_until_ns", config_.live.ends_by_itself() ? json(measured_until_) : json(nullptr)},
                   {"matched", matched}});
-  // Whatever goes wrong from here on, what was measured is written.
+  // If anything fails from here on, what was measured is still written.
   try {
     measure(start->at_ns, measured_from);
   } catch (...) {
     try {
       finish();
-    } catch (const std::exception&) {  // the first reason is the one to tell
+    } catch (const std::exception&) {  // the first error is the one to report
     }
     throw;
   }
@@ -425,8 +428,8 @@ void Node::check_strangers() {
 
 void Node::send_done() { control_.send({{"type", "done"}, {"files", json::array({records_.path()})}}); }
 
-// A process without timers of its own also waits for the end of the measured part before it reports as one
-// that drains. A waitable that is triggered has its callback first.
+// A process without timers of its own also waits for the end of the measured part before it reports draining.
+// A triggered waitable has its callback first.
 bool Node::publishing_ended() const {
   if (!live_->timers_done() || live_->triggered()) return false;
   return !real_time() || clock_.now() >= measured_until_;
@@ -439,7 +442,7 @@ bool Node::await_discovery() {
   while (true) {
     std::vector<std::string> unmatched = live_->unmatched();
     const Nanoseconds now = clock_.now();
-    // Types are asked for only now and then: the answer is long.
+    // Types are only compared now and then, because the list is long.
     if (unmatched.empty() && now >= next_look_at_types) {
       unmatched = live_->type_differences();
       if (!unmatched.empty()) next_look_at_types = now + kBetweenLooksAtTypes;
@@ -449,7 +452,7 @@ bool Node::await_discovery() {
         events_.note(events_.last_participant_at(), "all_participants_found",
                      std::to_string(events_.participants_found()));
       }
-      // In virtual time nothing is discovered: everybody knows everybody from the beginning.
+      // Virtual time has no discovery: all endpoints know each other from the beginning.
       if (real_time()) {
         events_.note(events_.last_match_at() == kUnknownTime ? now : events_.last_match_at(),
                      "all_endpoints_matched");
@@ -461,7 +464,7 @@ bool Node::await_discovery() {
       control_.send_replaceable({{"type", "waiting"}, {"unmatched", unmatched}});
       next_report += kNanosecondsPerSecond;
     }
-    // Nothing is asked of the node before it is ready, except to stop.
+    // Before it is ready, the node only accepts a request to stop.
     const auto message = control_.receive(5 * kMillisecond);
     stop_asked_ = stop_asked_ || (message && message->at("type") == "stop");
     if (stop_asked_ || control_.closed()) return false;
@@ -470,7 +473,7 @@ bool Node::await_discovery() {
 
 std::optional<Node::Start> Node::await_start(bool matched) {
   std::vector<std::string> unmatched;
-  if (!matched) {  // why comes before who
+  if (!matched) {  // the reason comes before the endpoints
     unmatched = live_->type_differences();
     std::ranges::move(live_->unmatched(), std::back_inserter(unmatched));
   }
@@ -478,7 +481,7 @@ std::optional<Node::Start> Node::await_start(bool matched) {
     unmatched.push_back("incompatible QoS on " + line);
   control_.send({{"type", "ready"}, {"matched", matched}, {"unmatched", unmatched}});
   if (!control_.attached()) {
-    // Virtual time begins whenever it is told to; real threads must be ready when it does.
+    // Virtual time starts on request; real threads must be ready by then.
     const Nanoseconds lead = real_time() ? 100 * kMillisecond : 0;
     return Start{clock_.now() + lead, live_->writers()};
   }
@@ -499,7 +502,7 @@ std::optional<Node::Start> Node::await_start(bool matched) {
 }
 
 void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
-  write_passing_record();  // before the start: endpoints are asked by one thread at a time
+  write_passing_record();  // before the start: only one thread at a time may query endpoints
   if (hiccup_) hiccup_->start(measured_from, measured_until_);
   if (sampler_ && config_.allocation_sites) sampler_->watch_allocations();
   if (sampler_) sampler_->measure_cost(measured_from, measured_until_, tracer_threads());
@@ -513,20 +516,21 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
     check_threads();
     write_thread_record("start");
   }
-  // Where there are others, they may have sent already what nobody here was ready to receive; a node by itself is only late.
+  // If there are other processes, they may have sent messages that nobody here was ready to receive; a node
+  // on its own is merely late.
   if (real_time() && control_.attached() && !config_.rejoins && started > start_ns) {
     throw Failed("process " + config_.process_name + " was ready " +
                  std::to_string((started - start_ns) / kMillisecond + 1) +
                  " ms after the common start: the machine is too busy");
   }
   Nanoseconds next_progress = started + kProgressPeriod;
-  // The first one soon: a trial that fails early has something to show.
+  // The first one soon, so that a trial that fails early has something to show.
   Nanoseconds next_checkpoint = started + std::min(config_.checkpoint_ns, kNanosecondsPerSecond);
   Nanoseconds last_change = started;
   std::uint64_t last_completed = 0;
   bool publishing = true;
   while (true) {
-    // In virtual time a node by itself ends as soon as nothing is left to happen.
+    // In virtual time a node on its own ends as soon as nothing is left to happen.
     const bool nothing_to_wait_for = !real_time() && !control_.attached();
     if (nothing_to_wait_for && publishing_ended()) break;
     const Nanoseconds wake = std::min(next_progress, next_checkpoint);
@@ -557,7 +561,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
     }
     if (now >= next_checkpoint) {
       write_checkpoint(false);
-      // A long trial writes more rarely, so that its file stays in proportion.
+      // A long trial writes less often, to limit the size of its file.
       next_checkpoint = now + std::max(config_.checkpoint_ns, (now - started) / 100);
     }
     if (!control_.attached() && !publishing) {
@@ -570,7 +574,7 @@ void Node::measure(Nanoseconds start_ns, Nanoseconds measured_from) {
 }
 
 void Node::end_at(Nanoseconds at_ns) {
-  if (config_.live.ends_by_itself()) throw Failed("the measured part ends by itself, and was asked to end");
+  if (config_.live.ends_by_itself()) throw Failed("the measured part ends by itself, but was asked to end");
   measured_until_ = at_ns;
   live_->end_at(at_ns);
   if (host_) host_->end_at(at_ns);
@@ -605,7 +609,7 @@ void Node::send_progress(Nanoseconds measured_from, bool publishing) {
                    {"latency_count", latency.count()},
                    {"latency_sum", latency.sum()},
                    {"latency", measure::encode_v2_base64(latency)}};
-  // While draining there are many of them; the last checkpoint has what they would say.
+  // While draining there are many messages; the last checkpoint contains the same histogram.
   if (publishing) progress["response"] = measure::encode_v2_base64(live_->merged_response());
   if (const auto totals_of = live_->condition_totals(); !totals_of.empty()) {
     json& conditions = progress["conditions"];

@@ -55,7 +55,7 @@ class Node {
   void adopt_threads() const;
   // Throws Error (kUnsupported) if a thread is not scheduled as asked.
   void check_threads() const;
-  // Throws BadInput if the graph says another program for this process, or none.
+  // Throws BadInput if the graph names another program for this process, or none.
   void require_program(bool has_application) const;
   // False if the discovery timed out.
   bool await_discovery();
@@ -66,7 +66,8 @@ class Node {
   void end_at(Nanoseconds at_ns);
   // Writes what a program has reported to the records, and tells perflab.
   void pass_on(bool with_times);
-  // Writes what was measured so far, and kills the process as a crash would: nothing is closed, nobody is told.
+  // Writes what was measured so far, and kills the process as in a crash: nothing is closed, no peer is
+  // notified.
   [[noreturn]] void crash();
   void send_progress(Nanoseconds measured_from, bool publishing);
   void write_checkpoint(bool final);
@@ -75,7 +76,7 @@ class Node {
   void check_strangers();
   void send_done();
 
-  Counters counters_;  // first: they count in threads that are started after them
+  Counters counters_;  // first: they count in threads started after them
   const Config& config_;
   Control& control_;
   measure::MonotonicClock clock_;
@@ -85,14 +86,14 @@ class Node {
   bool stop_asked_ = false;
   Nanoseconds measured_until_ = 0;  // from the start on
   std::optional<tracing::Library> tracing_;
-  std::optional<runtime::Plugin> plugin_;  // where the runtime is none of perflab-node's own
+  std::optional<runtime::Plugin> plugin_;  // if the runtime is not built into perflab-node
   std::unique_ptr<Sampler> sampler_;
   std::unique_ptr<Hiccup> hiccup_;
-  std::unique_ptr<measure::MessageRing> ring_;  // where messages are written down one by one, like the next
+  std::unique_ptr<measure::MessageRing> ring_;  // if messages are recorded one by one, like the next
   std::unique_ptr<MessageLog> message_log_;
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<graph::LiveGraph> live_;
-  std::unique_ptr<program::Host> host_;  // of a program
+  std::unique_ptr<program::Host> host_;  // for a program
   LoopWriter loops_;
   ThrottleWriter throttles_;
 };

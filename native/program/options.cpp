@@ -17,7 +17,7 @@ class Options::State {
  public:
   State(const json& object, std::string where) : object_(object), where_(std::move(where)) {}
 
-  // The value at the key, which then counts as read; null if it is absent.
+  // The value at the key, which is marked as read; null if it is absent.
   const json* find(const std::string& key) {
     known_.insert(key);
     const auto found = object_.find(key);
@@ -25,18 +25,18 @@ class Options::State {
   }
   [[nodiscard]] std::string at(const std::string& key) const { return where_ + "." + key; }
   [[noreturn]] void refuse(const std::string& key, const std::string& what) const { throw BadInput(at(key) + ": " + what); }
-  // `right`: "a number from 0 to 1".
+  // `right`: what would be right, e.g. "a number from 0 to 1".
   [[noreturn]] void refuse_value(const std::string& key, const json& value, const std::string& right) const {
     refuse(key, "is " + one_line(value.dump()) + "; right would be " + right);
   }
 
-  // What `read` makes of the value at the key; it returns nothing for a value that is wrong.
+  // Converts the value at the key by `read`, which returns nothing for an invalid value.
   template <typename Value, typename Read>
   Value get(const std::string& key, std::optional<Value> otherwise, const std::string& right, const Read& read) {
     const json* const value = find(key);
     if (value == nullptr) {
       if (otherwise) return *std::move(otherwise);
-      throw BadInput(where_ + ": misses the key '" + key + "'; right would be " + right);
+      throw BadInput(where_ + ": lacks the key '" + key + "'; right would be " + right);
     }
     if (std::optional<Value> made = read(*value)) return *std::move(made);
     refuse_value(key, *value, right);

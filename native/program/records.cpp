@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kPiece = 64u << 10;  // handed to the kernel at a time, about
+constexpr std::size_t kPiece = 64u << 10;  // approximate size of a write
 
 template <typename T>
 json or_null(const std::optional<T>& value) {
@@ -34,7 +34,7 @@ RecordFile::Line::Line(RecordFile& file)
 
 RecordFile::Line::~Line() {
   if (std::uncaught_exceptions() != exceptions_) {
-    file_.file_.take_back("a record could not be put together");
+    file_.file_.take_back("a record could not be built");
   } else {
     append(piece_);
     append("\n");
@@ -209,12 +209,12 @@ json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& 
 
 namespace {
 
-// One without values was not measured: nothing was encoded.
+// Without values it was not measured: nothing was encoded.
 json or_nothing(const measure::Histogram* histogram) {
   return histogram != nullptr && histogram->count() > 0 ? histogram_record(*histogram) : json(nullptr);
 }
 
-// What publishers and the requests of a client have in common.
+// Common part of publishers and of a client's requests.
 json sending_record(const measure::PublisherRecorder& recorder) {
   return {{"sent", recorder.sent()},
           {"not_sent", recorder.not_sent()},
@@ -226,7 +226,7 @@ json sending_record(const measure::PublisherRecorder& recorder) {
           {"serialize", or_nothing(recorder.serialize())}};
 }
 
-// Whose a publisher, edge or service is; the workload's own do not say so.
+// The owner of a publisher, edge or service; omitted for the workload.
 void name_condition(json& record, const std::string& condition) {
   if (!condition.empty()) record["condition"] = condition;
 }
@@ -239,17 +239,17 @@ json publisher_record(const graph::PublisherView& view) {
   record["period_jitter"] = jitter != nullptr ? histogram_record(*jitter) : json(nullptr);
   record["node"] = view.node->qualified_name();
   record["topic"] = view.publisher->topic;
-  // Of those that have one.
+  // Filters that have been applied.
   for (const auto& [filter, count] : view.wanted) record["wanted"][filter] = count;
   name_condition(record, view.node->condition);
   return record;
 }
 
-// What edges and the replies to a client have in common.
+// Common part of edges and of the replies to a client.
 json receiving_record(const measure::EdgeRecorder& recorder) {
   const measure::SequenceTracker& sequence = recorder.sequence();
   const bool any = sequence.received() > 0;
-  // Dispatch needs the middleware's word on when a message arrived; without it nothing was measured.
+  // Dispatch needs arrival times from the middleware; without them nothing was measured.
   const Nanoseconds first_callback = recorder.first_callback();
   json first_message;
   if (first_callback != kUnknownTime)

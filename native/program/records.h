@@ -21,11 +21,11 @@ class RecordFile {
   // Creates the file; throws Failed, which names it.
   explicit RecordFile(const std::string& path) : file_(path) {}
 
-  // Appends one line. If the disk is full, removes the incomplete line, so that the file stays readable, and keeps the reason
-  // in error(). Any thread.
+  // Appends one line. If the disk is full, removes the incomplete line, so that the file stays readable, and
+  // keeps the reason in error(). Thread-safe.
   void write(const nlohmann::json& record);
-  // A record that is written piece by piece, so that it is never in memory as a whole; other records wait until it is complete.
-  // A record that an exception left incomplete is removed.
+  // A record written piece by piece, so that it is never in memory as a whole; other records wait until it is
+  // complete. A record left incomplete by an exception is removed.
   class Line {
    public:
     explicit Line(RecordFile& file);
@@ -41,7 +41,7 @@ class RecordFile {
     const std::lock_guard<std::mutex> lock_;
     const int exceptions_;
     std::string piece_;
-    bool failed_ = false;  // what follows would not be a line
+    bool failed_ = false;  // further output would not form a line
   };
   // The last failure of a write; empty if there was none.
   [[nodiscard]] std::string error() const;
@@ -52,12 +52,13 @@ class RecordFile {
   mutable std::mutex mutex_;
 };
 
-// The call sites that allocated most, as found by the library that counts allocations, with callers as functions.
+// The call sites that allocated most, from the library that counts allocations, with function names of the
+// callers.
 nlohmann::json allocation_sites_record(measure::AllocationSites sites, Nanoseconds at_ns);
 
 nlohmann::json histogram_record(const measure::Histogram& histogram);
 nlohmann::json resource_record(const measure::ResourceSample& sample);
-// The resources that the process used so far, without `when` and the roles of threads.
+// The resources used by the process so far, without `when` and the roles of threads.
 nlohmann::json cost_record(const measure::CpuTimes& times, const measure::ProcessCounter& cycles,
                            const measure::ProcessCounter& instructions,
                            const measure::ProcessCounter& cache_misses);
@@ -65,27 +66,27 @@ nlohmann::json cost_record(const measure::CpuTimes& times, const measure::Proces
 void write_checkpoint_record(RecordFile& file, const graph::LiveGraph& live, const Hiccup* hiccup,
                              Nanoseconds at_ns, bool final);
 
-// Writes what throttles did since it was last written (docs/formats.md, section 4).
+// Writes the new history of throttles (docs/formats.md, section 4).
 class ThrottleWriter {
  public:
   void write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns);
 
  private:
-  std::vector<std::size_t> written_;  // steps, as LiveGraph::throttles
+  std::vector<std::size_t> written_;  // steps written, in the order of LiveGraph::throttles
 };
 
-// Writes the rows of loops (docs/formats.md, section 4), each once it is complete. A row that is incomplete when it is first
-// seen is written as it is, and again once it is complete, or at the end.
+// Writes the rows of loops (docs/formats.md, section 4), each once it is complete. A row that is incomplete
+// when first visited is written as it is, and again once it is complete, or at the end.
 class LoopWriter {
  public:
   void write(RecordFile& file, const graph::LiveGraph& live, Nanoseconds at_ns);
 
  private:
   struct Written {
-    std::size_t next = 0;           // the first row that has not been written
-    std::vector<std::size_t> open;  // rows that were written before they were complete
+    std::size_t next = 0;           // first row not written yet
+    std::vector<std::size_t> open;  // rows written incomplete
   };
-  std::vector<Written> written_;  // as LiveGraph::loops
+  std::vector<Written> written_;  // in the order of LiveGraph::loops
 };
 
 }  // namespace perflab::node

@@ -1,5 +1,5 @@
-// What a node says on /rosout, as every node of ROS 2 does. The program is built with the message rcl_interfaces/msg/Log, and
-// the graph has the node's publisher of it.
+// Log messages of a node on /rosout, like every ROS 2 node's. The program must be built with the message
+// rcl_interfaces/msg/Log, and the graph must have the node's publisher for it.
 //
 // Example: (constructed with the application)
 //   program::Rosout log_(context, "/move_group");
@@ -15,7 +15,7 @@
 
 namespace perflab::program {
 
-// Any thread. Takes a lock and allocates.
+// Thread-safe. Locks and allocates.
 class Rosout {
  public:
   Rosout(Context& context, const std::string& node) : out_(context.publisher<Log>(node, "/rosout")) {

@@ -18,7 +18,7 @@ std::uint32_t participants_of(const graph::Graph& graph) {
   return static_cast<std::uint32_t>(participants);
 }
 
-// A middleware that cannot be loaded is missing on this machine, which is no bad input.
+// A middleware that cannot be loaded is missing on this machine: not a bad input.
 middleware::Plugin load_middleware(const std::string& library) {
   try {
     return middleware::Plugin::load(library);

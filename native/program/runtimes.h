@@ -17,7 +17,7 @@ struct Config;
 // What a runtime is constructed from. All of it must outlive the runtime.
 struct RuntimeParts {
   const Config& config;
-  const runtime::Plugin* plugin;          // of runtimes that are loaded
+  const runtime::Plugin* plugin;          // for loadable runtimes
   const perflab_ros2_tracepoints* trace;  // null: there is none
   const measure::Clock& clock;
   runtime::EventSink& sink;

@@ -21,7 +21,7 @@ Sampler::Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Count
       allocations_beside_(
           reinterpret_cast<measure::AllocationsBeside>(dlsym(RTLD_DEFAULT, measure::kAllocationsBeside))),
       thread_([this] { run(); }) {
-  // Until it is registered the thread would be taken for one of the middleware.
+  // Until it is registered, the thread would count as one of the middleware.
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [this] { return registered_; });
 }
@@ -140,14 +140,14 @@ void Sampler::run() {
       lock.unlock();
       file_.write(resource_record(resources_.sample()));
       lock.lock();
-      // On a fixed grid; samples that were missed are left out.
+      // At fixed times; missed samples are skipped.
       now = clock_.now();
       due += ((now - due) / period_ns_ + 1) * period_ns_;
     }
     Nanoseconds next = due;
     if (cost_ == Cost::kBefore) next = std::min(next, cost_from_);
     if (cost_ == Cost::kWithin) next = std::min(next, cost_until_);
-    // Not with a predicate: what is to be written may have changed.
+    // Without a predicate: the work to do may have changed.
     if (!stopping_ && next > now) wake_.wait_for(lock, std::chrono::nanoseconds(next - now));
   }
 }

@@ -1,5 +1,5 @@
-// The thread that samples this process's resources at a fixed period, and its costs at both ends of the measured part, and
-// writes them to the record file.
+// The thread that samples this process's resources periodically, and its costs at both ends of the measured
+// part, and writes them to the record file.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace perflab::node {
 
-// Hardware counters of the process; opened before it has any other thread.
+// Hardware counters of the process; opened before any other thread exists.
 struct Counters {
   measure::ProcessCounter cycles{measure::ProcessCounter::kCycles};
   measure::ProcessCounter instructions{measure::ProcessCounter::kInstructions};
@@ -23,21 +23,21 @@ struct Counters {
 
 class Sampler {
  public:
-  // `counters` outlive the sampler.
+  // `counters` must outlive the sampler.
   Sampler(const measure::Clock& clock, Nanoseconds period_ns, const Counters& counters, RecordFile& file);
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
 
-  // Writes what the process cost so far at both instants (or at once where they have passed). `tracer` are
-  // the threads of the tracer.
+  // Writes the process's total cost at both instants (at once if they have passed). `tracer`: the tracer's
+  // threads.
   void measure_cost(Nanoseconds from_ns, Nanoseconds until_ns, std::vector<int> tracer);
-  // After measure_cost(): makes the second instant earlier.
+  // After measure_cost(): moves the second instant forward.
   void end_at(Nanoseconds until_ns);
-  // Between the two the library that counts allocations remembers where each comes from, and what it found is
-  // written behind the second. Before measure_cost(). Throws Failed where it is not preloaded, or cannot.
+  // Between the two instants the library that counts allocations records call sites, which are written after
+  // the second. Call before measure_cost(). Throws Failed if the library is not preloaded, or cannot do it.
   void watch_allocations();
-  // Writes the cost at the second instant now if it is still ahead, because threads are about to end.
+  // Writes the cost for the second instant now if it is still ahead, because threads are about to end.
   void end_cost();
   // Takes a last sample and ends the thread. Idempotent.
   void stop();
@@ -46,13 +46,13 @@ class Sampler {
   enum class Cost { kIdle, kBefore, kWithin };
 
   void run();
-  // With the mutex held: writes the costs that are due.
+  // Writes the costs that are due. Requires the mutex.
   void write_due_cost(Nanoseconds now);
   void write_cost(const char* when);
-  // Adds the role of each thread in the list; entries have a `tid`.
+  // Adds the role of each thread in the list, whose entries have a `tid`.
   void add_roles(nlohmann::json& of_threads) const;
-  // How often the threads that are none of the instrument's have allocated, ended ones too; null where nobody
-  // counts.
+  // Allocations of threads other than the instrument's, ended ones included; null if allocations are not
+  // counted.
   [[nodiscard]] nlohmann::json workload_allocations(const nlohmann::json& threads) const;
   void begin_cost();
   void finish_cost();
@@ -70,8 +70,8 @@ class Sampler {
   Nanoseconds cost_from_ = 0;
   Nanoseconds cost_until_ = 0;
   std::vector<int> tracer_;
-  measure::AllocationsBeside allocations_beside_;  // null: they are not counted
-  measure::WatchAllocations watch_ = nullptr;      // null: nobody asked
+  measure::AllocationsBeside allocations_beside_;  // null: not counted
+  measure::WatchAllocations watch_ = nullptr;      // null: not requested
   measure::AllocationSites sites_ = nullptr;
   std::thread thread_;
 };

@@ -23,7 +23,7 @@ std::string demangled(const char* name) {
   return status == 0 && text ? text.get() : name;
 }
 
-// A record at that place of a file, which may be cut.
+// The record at this position of a file, which may be truncated.
 template <typename Record>
 std::optional<Record> record_at(std::span<const char> bytes, std::uint64_t at) {
   if (at > bytes.size() || bytes.size() - at < sizeof(Record)) return std::nullopt;
@@ -46,7 +46,7 @@ Symbol Symbols::at(const void* return_address) {
     symbol.function = demangled(info.dli_sname);
     return symbol;
   }
-  // The program itself may be named by a path that has gone, or is relative.
+  // The path of the program itself may no longer exist, or be relative.
   const std::vector<Function>* functions = &functions_of(file);
   if (functions->empty() && file.find('/') == std::string::npos) functions = &functions_of("/proc/self/exe");
   const auto after = std::ranges::upper_bound(*functions, symbol.offset, {}, &Function::begin);

@@ -1,8 +1,8 @@
-// The function at an address of this process, and the object file that it is in, as text.
+// The function and object file for an address in this process, as text.
 //
 // Example:
 //   Symbols symbols;
-//   symbols.at(return_address).function;   // "ddsi_serdata_from_sample"; empty: not known
+//   symbols.at(return_address).function;   // "ddsi_serdata_from_sample"; empty: unknown
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace perflab::node {
 
 struct Symbol {
-  std::string object;        // the file's name without its folder; empty: in no file
-  std::uint64_t offset = 0;  // from where the object is loaded
+  std::string object;        // file name without folder; empty: in no file
+  std::uint64_t offset = 0;  // offset from the object's load address
   std::string function;      // demangled
 };
 
@@ -29,7 +29,7 @@ class Symbols {
     std::uint64_t size;
     std::string name;
   };
-  // By address; what a file's own table says, where it has not been stripped of it.
+  // Sorted by address; from the file's own symbol table, unless it is stripped.
   const std::vector<Function>& functions_of(const std::string& file);
 
   std::map<std::string, std::vector<Function>> functions_;

@@ -1,5 +1,5 @@
-# perflab-graph: user files into resolved graphs. The published schema is compiled in, so that the program
-# and the file that editors use cannot differ.
+# perflab-graph: turns user files into resolved graphs. The published schema is embedded, so that the program
+# and the file used by editors cannot differ.
 find_package(CLI11 REQUIRED)
 find_package(fmt REQUIRED)
 

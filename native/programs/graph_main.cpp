@@ -1,7 +1,7 @@
-// perflab-graph: reads graph files, checks them, and prints what they mean.
+// perflab-graph: reads and checks graph files, and prints their content.
 //
-// Exit codes: 0 done, 2 usage or bad input (one line on stderr, nothing on stdout; of `types` a line for each interface
-// file that is wrong, and the types of the others), 1 any other failure.
+// Exit codes: 0 success, 2 usage error or bad input (one line on stderr, nothing on stdout; `types` prints a
+// line for each wrong interface file, and the types of the others), 1 any other failure.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ struct Arguments {
   bool each = false;
 };
 
-// The prefixes of a sourced ROS 2, from the last to the first: a workspace comes before what it was built on.
+// The prefixes of the sourced ROS 2, last to first: a workspace comes before its underlay.
 std::vector<std::string> prefixes_of_ros() {
   const char* const value = std::getenv("AMENT_PREFIX_PATH");
   std::vector<std::string> prefixes;
@@ -130,7 +130,8 @@ ordered_json description_of(const Graph& graph) {
   return json;
 }
 
-// Calls the function, and keeps what it says of an interface file that is wrong, each once: others may need it, too.
+// Calls the function and collects its error about a wrong interface file, each once: other types may use the
+// same file.
 template <typename Function>
 void keeping(std::set<std::string>& wrong, Function&& function) {
   try {
@@ -156,7 +157,7 @@ ordered_json message_type(const perflab::message::Format& format) {
                                                                : ordered_json("time and id")}};
 }
 
-// All messages that can be used. Of all interface files `wrong` gets what is wrong with them.
+// All usable messages. `wrong` receives the errors of all interface files.
 ordered_json message_types(const Arguments& arguments, std::set<std::string>& wrong) {
   const auto messages = read_messages(arguments);
   ordered_json list = ordered_json::array();
@@ -167,8 +168,8 @@ ordered_json message_types(const Arguments& arguments, std::set<std::string>& wr
   return list;
 }
 
-// Of every file by itself: its description, or null where it is no graph. A file changes nothing of the types, so that all
-// share what was read of them.
+// Describes each file separately: null if it is not a graph. Files do not change the types, so all share the
+// parsed ones.
 ordered_json descriptions_of_each(const Arguments& arguments) {
   const auto messages = read_messages(arguments);
   ordered_json list = ordered_json::array();
@@ -191,14 +192,14 @@ void complain(std::string_view text) {
 
 void add_inputs(CLI::App& command, Arguments& arguments) {
   command.add_option("FILE", arguments.files, "graph files; - is standard input")->required();
-  command.add_option("--name", arguments.name, "what standard input is called in messages, and its graph");
+  command.add_option("--name", arguments.name, "the name of standard input in messages, and of its graph");
   command.add_flag("--pretty", arguments.pretty, "indent the JSON");
 }
 
 void add_message_path(CLI::App& command, Arguments& arguments) {
   command.add_option("--message-path", arguments.message_paths,
                      "a folder with interface files, .../package/msg/Name.msg; may be given several times")
-      ->allow_extra_args(false);  // what follows the folder is a graph file
+      ->allow_extra_args(false);  // the argument after the folder is a graph file
 }
 
 int run(int argc, char** argv) {
@@ -215,7 +216,7 @@ int run(int argc, char** argv) {
   add_inputs(*resolve, arguments);
   add_inputs(*describe, arguments);
   describe->add_flag("--each", arguments.each,
-                     "each file is a graph of its own: a list, with null for what is none");
+                     "each file is a separate graph: prints a list, with null for a file that is not a graph");
   types->add_flag("--pretty", arguments.pretty, "indent the JSON");
   for (CLI::App* const command : {resolve, describe, types}) add_message_path(*command, arguments);
   try {
@@ -250,7 +251,7 @@ int main(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const perflab::BadInput& error) {
-    // It says where: in a graph file, or in an interface file.
+    // The message has the place: in a graph file or an interface file.
     complain(error.what());
     return perflab::exit_code(error.kind());
   } catch (const std::exception& error) {

@@ -45,7 +45,7 @@ std::vector<int> cpus_of_this_thread() {
   return cpus_of(scheduling.cpus);
 }
 
-// "2ms/10ms/10ms", as it is asked for.
+// "2ms/10ms/10ms": runtime, deadline and period as requested.
 std::string deadline_text(Nanoseconds runtime_ns, Nanoseconds deadline_ns, Nanoseconds period_ns) {
   return duration_text(runtime_ns) + "/" + duration_text(deadline_ns) + "/" + duration_text(period_ns);
 }
@@ -57,13 +57,14 @@ void apply_deadline(const ThreadSettings& settings) {
   if (reason == 0) return;
   const std::string wanted = "scheduling policy " + describe(settings);
   if (reason == EBUSY) {
-    throw SchedulingError(wanted + ": the kernel does not admit it, for all threads of that policy together would "
-                          "have more of the CPUs than sched_rt_runtime_us allows; ask for less runtime per period");
+    throw SchedulingError(wanted + ": the kernel refuses it, because all threads of this policy together "
+                          "would use more CPU time than sched_rt_runtime_us allows; request less runtime per "
+                          "period");
   }
   if (reason != EPERM) throw SchedulingError(wanted + ": " + reason_of(reason));
-  throw SchedulingError(wanted + " is not permitted: it needs CAP_SYS_NICE, whatever RLIMIT_RTPRIO says, and a thread "
-                        "that may run on all CPUs, which has " + cpu_list(cpus_of_this_thread()) +
-                        "; run as root, and take away what pins it (a condition cpu_pinning, taskset, a cpuset)");
+  throw SchedulingError(wanted + " is not permitted: it needs CAP_SYS_NICE, regardless of RLIMIT_RTPRIO, and "
+                        "a thread that may run on all CPUs; this one may use " + cpu_list(cpus_of_this_thread()) +
+                        "; run as root, and remove the pinning (condition cpu_pinning, taskset, cpuset)");
 }
 
 void apply_policy(const ThreadSettings& settings) {
@@ -80,16 +81,16 @@ void apply_policy(const ThreadSettings& settings) {
   throw SchedulingError("scheduling policy " + wanted + " is not permitted: RLIMIT_RTPRIO is " +
                         limit_text(RLIMIT_RTPRIO) + "; raise it with `ulimit -r " +
                         std::to_string(settings.priority) +
-                        "` (permanently: `rtprio` in /etc/security/limits.conf), or give CAP_SYS_NICE");
+                        "` (permanently: `rtprio` in /etc/security/limits.conf), or grant CAP_SYS_NICE");
 }
 
 void apply_cpus(const std::vector<int>& cpus) {
   const cpu_set_t set = cpu_set(cpus);
   const std::vector<int> before = cpus_of_this_thread();
-  // The kernel silently leaves out CPUs that it does not grant, and fails only if none is left.
+  // The kernel silently ignores CPUs that are not allowed, and fails only if none is left.
   const bool set_ok = sched_setaffinity(0, sizeof set, &set) == 0;
   if (set_ok && cpus_of_this_thread() == cpus) return;
-  throw SchedulingError("CPUs " + cpu_list(cpus) + " are not all there: this process may use " +
+  throw SchedulingError("CPUs " + cpu_list(cpus) + " are not all available: this process may use " +
                         cpu_list(before) +
                         " (`lscpu -e` shows what is online; a cpuset or `taskset` may limit it)");
 }
@@ -135,7 +136,7 @@ Inherited::Inherited(const ThreadSettings& settings) : changed_(!settings.empty(
 
 Inherited::~Inherited() {
   if (!changed_) return;
-  // What the thread had before it may always have again.
+  // A thread may always return to its previous settings.
   sched_param parameters{};
   parameters.sched_priority = priority_;
   sched_setscheduler(0, policy_, &parameters);
@@ -149,10 +150,10 @@ std::atomic<bool> memory_is_locked{false};
 std::string memory_problem(const std::string& reason) {
   return "memory cannot be locked: " + reason + "; RLIMIT_MEMLOCK is " + limit_text(RLIMIT_MEMLOCK) +
          " bytes; raise it with `ulimit -l unlimited` (permanently: `memlock` in "
-         "/etc/security/limits.conf), or give CAP_IPC_LOCK";
+         "/etc/security/limits.conf), or grant CAP_IPC_LOCK";
 }
 
-// Whether the limit does not apply to this process (CapEff, bit CAP_IPC_LOCK).
+// True if this process is exempt from the limit (CapEff, bit CAP_IPC_LOCK).
 bool may_lock_all() {
   constexpr unsigned kCapIpcLock = 14;
   const std::string status = read_file("/proc/self/status").value_or("");
@@ -180,11 +181,12 @@ std::optional<ThreadState> read_thread(int tid) {
   state.tid = tid;
   const auto name = read_file("/proc/self/task/" + std::to_string(tid) + "/comm");
   Scheduling scheduling;
-  if (!name || name->empty() || !read_scheduling(tid, scheduling)) return std::nullopt;  // it has ended
+  if (!name || name->empty() || !read_scheduling(tid, scheduling)) return std::nullopt;  // the thread has
+                                                                                         // ended
   state.name = name->substr(0, name->find('\n'));
   state.policy = policy_text(scheduling.policy);
   state.priority = static_cast<int>(scheduling.priority);
-  // With the real-time policies the kernel keeps another one for later.
+  // For real-time policies sched_getattr(2) returns 0; the kernel keeps the nice value for later.
   state.nice = getpriority(PRIO_PROCESS, static_cast<id_t>(tid));
   state.cpus = cpus_of(scheduling.cpus);
   state.runtime_ns = static_cast<Nanoseconds>(scheduling.runtime_ns);

@@ -1,14 +1,14 @@
-// How threads of this process are scheduled: asked for, applied in the thread itself, and read back from the
-// kernel.
+// Scheduling of the threads of this process: the requested settings, applied by the thread itself, and read
+// back from the kernel.
 //
-// A new thread inherits policy, priority and CPU set of the thread that creates it. So what a library's
-// threads shall have is set for the calling thread before the library starts them, and set back afterwards.
+// A new thread inherits policy, priority and CPU set from its creator. So settings for a library's threads
+// are applied to the calling thread before the library starts them, and undone afterwards.
 //
 // Example:
 //   {
-//     const Inherited inherited(settings);   // throws SchedulingError where that is not permitted
+//     const Inherited inherited(settings);   // throws SchedulingError if not permitted
 //     library.start();                       // its threads inherit the settings
-//   }                                        // the calling thread is again as it was
+//   }                                        // the calling thread has its old settings again
 //   for (const ThreadState& thread : read_threads()) ...;
 #pragma once
 
@@ -34,10 +34,11 @@ inline constexpr int kLowestPriority = 1;
 inline constexpr int kHighestPriority = 99;
 
 struct ThreadSettings {
-  std::optional<Policy> policy{};  // none: as inherited
-  int priority = 0;                // kLowestPriority..kHighestPriority with FIFO and RR, else 0
-  std::vector<int> cpus{};         // ascending; empty: as inherited
-  // Of DEADLINE, which is not inherited and takes all CPUs: so much CPU time until the deadline of each period.
+  std::optional<Policy> policy{};  // none: inherited
+  int priority = 0;                // kLowestPriority..kHighestPriority for FIFO and RR, otherwise 0
+  std::vector<int> cpus{};         // ascending; empty: inherited
+  // For DEADLINE, which is not inherited and needs all CPUs: CPU time per period, due by the deadline of each
+  // period.
   Nanoseconds runtime_ns = 0;
   Nanoseconds deadline_ns = 0;
   Nanoseconds period_ns = 0;
@@ -46,19 +47,19 @@ struct ThreadSettings {
   bool operator==(const ThreadSettings&) const = default;
 };
 
-// "RR 98 on CPUs 0,1"; "as started" where nothing is asked for.
+// "RR 98 on CPUs 0,1"; "as started" if nothing is set.
 std::string describe(const ThreadSettings& settings);
 
-// The kernel refuses; one line that names the limit and how to raise it.
+// The kernel refused; one line that names the limit and how to raise it.
 class SchedulingError : public Unsupported {
  public:
   using Unsupported::Unsupported;
 };
 
-// Of the calling thread. Throws SchedulingError.
+// Applies the settings to the calling thread. Throws SchedulingError.
 void apply(const ThreadSettings& settings);
 
-// Applies the settings to the calling thread, and what it had before at the end of the scope.
+// Applies the settings to the calling thread, and restores the previous ones at the end of the scope.
 class Inherited {
  public:
   explicit Inherited(const ThreadSettings& settings);
@@ -75,35 +76,35 @@ class Inherited {
 
 // Locks all present and future pages of the process (mlockall). Throws SchedulingError.
 void lock_memory();
-// After lock_memory() every new mapping and stack counts against RLIMIT_MEMLOCK: what to say of a failure
-// that comes of it; nothing where the limit does not apply.
+// After lock_memory() every new mapping and stack counts against RLIMIT_MEMLOCK. Returns the message for a
+// failure caused by that limit; empty if the limit does not apply.
 std::optional<std::string> lock_limit_reached(const std::string& what_failed);
 
-// What the kernel says of one thread.
+// The state of one thread as the kernel reports it.
 struct ThreadState {
   int tid = 0;
   std::string name;
   std::string policy;  // "OTHER", "FIFO", "RR", "BATCH", "IDLE", "DEADLINE"
-  int priority = 0;    // real-time priority; 0 with the others
+  int priority = 0;    // real-time priority; 0 for other policies
   int nice = 0;
   std::vector<int> cpus{};  // ascending
-  Nanoseconds runtime_ns = 0;  // of DEADLINE; likewise below
+  Nanoseconds runtime_ns = 0;  // for DEADLINE; likewise below
   Nanoseconds deadline_ns = 0;
   Nanoseconds period_ns = 0;
 
   bool operator==(const ThreadState&) const = default;
 };
 
-// One thread of this process, or nothing if there is none with that number (any more).
+// The thread with this number; empty if it does not exist (any more).
 std::optional<ThreadState> read_thread(int tid);
-// All threads of this process, by number.
+// All threads of this process, ordered by tid.
 std::vector<ThreadState> read_threads();
-// The threads of this process that started while `work` ran, by number.
+// Threads of this process that started while `work` ran, ordered by tid.
 std::vector<int> threads_started_by(const std::function<void()>& work);
 // Kilobytes of this process that are locked in memory (VmLck).
 std::optional<std::int64_t> locked_memory_kb();
 
-// Where the state is not what was asked for: "policy OTHER instead of RR 98"; else empty.
+// The difference between requested and actual state: "policy OTHER instead of RR 98"; empty if there is none.
 std::string difference(const ThreadSettings& asked, const ThreadState& found);
 
 }  // namespace perflab::realtime

@@ -64,10 +64,11 @@ std::vector<OwnThread> own_threads() {
 
 bool end_with_parent() noexcept {
   const pid_t parent = getppid();
-  // Time to end in order by the closed control channel (shared memory is removed), then SIGALRM ends it.
+  // Leaves time for an orderly exit triggered by the closed control channel (shared memory is removed); then
+  // SIGALRM ends the process.
   signal(SIGRTMIN, [](int) { alarm(kSecondsToEnd); });
   if (prctl(PR_SET_PDEATHSIG, SIGRTMIN) != 0) return false;
-  // The parent may have died between fork and the request, which would then never fire.
+  // The parent may have died between fork and prctl; then the signal never comes.
   return getppid() == parent;
 }
 
@@ -82,7 +83,7 @@ void spend_cpu_time(Nanoseconds amount) noexcept {
   const Nanoseconds end = read_clock(CLOCK_THREAD_CPUTIME_ID) + amount;
   volatile std::uint64_t sink = 1;
   while (read_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
-    // Some microseconds of arithmetic between two looks at the clock, kept alive by the volatile.
+    // Some microseconds of arithmetic between readings of the clock; the volatile prevents optimization.
     std::uint64_t value = sink;
     for (int i = 0; i < 256; ++i) value = value * 6364136223846793005u + 1442695040888963407u;
     sink = value;

@@ -1,4 +1,4 @@
-// What a thread can say of itself to the kernel: its name, its end with the parent, when it wants to wake.
+// Kernel settings of a thread: its name, its end with the parent process, its wake-up time.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace perflab::realtime {
 
-// Names the calling thread, as /proc, perf and traces show it. The kernel keeps the first 15 bytes.
+// Names the calling thread in /proc, perf and traces. The kernel keeps the first 15 bytes.
 void name_this_thread(const std::string& name) noexcept;
 
-// Threads that perflab started itself; every other thread of the process belongs to the middleware.
+// The role of a thread that perflab started itself; all other threads of the process belong to the
+// middleware.
 enum class Role { kPerflab, kExecutor, kProgram };
 // "perflab", "executor", "program"
 [[nodiscard]] const char* to_text(Role role) noexcept;
@@ -21,23 +22,24 @@ struct OwnThread {
   Role role = Role::kPerflab;
   ThreadSettings asked{};
 };
-// By the thread itself, at its beginning.
+// Called by the thread itself when it starts.
 void register_this_thread(Role role, const ThreadSettings& asked = {});
-// By the thread itself, at its end: its number may become another one's.
+// Called by the thread itself before it ends, because its tid may be reused.
 void forget_this_thread() noexcept;
-// Of a thread that registered in a library with a registry of its own. Does nothing if it is known.
+// Registers a thread that a library with its own registry reports. Does nothing if the thread is known.
 void adopt_thread(const OwnThread& thread);
-// All that registered so far, also those that have ended and were not forgotten.
+// All registered threads, including ended ones that were not forgotten.
 std::vector<OwnThread> own_threads();
 
-// The kernel ends this process when the thread that started it ends. False if that parent is already gone.
+// Makes the kernel end this process when the thread that started it ends. False if that parent has already
+// ended.
 [[nodiscard]] bool end_with_parent() noexcept;
 
 // Sleeps until the instant on CLOCK_MONOTONIC; returns at once if it has passed.
 void sleep_until(Nanoseconds instant) noexcept;
 
-// Spends that much CPU time of the calling thread, however long it takes on the wall. Reads the thread's CPU
-// clock, which is a system call: for simulated application work, not for measuring.
+// Uses this much CPU time of the calling thread, however long that takes in wall time. Reads the thread's CPU
+// clock, a system call: for simulated application work, not for measuring.
 void spend_cpu_time(Nanoseconds amount) noexcept;
 
 }  // namespace perflab::realtime

@@ -1,21 +1,24 @@
-// Actions of ROS 2: a client gives a goal, a server says at once whether it takes it, reports while it works, and tells the
-// result when it is done, however much later. On the wire they are what rcl_action makes of them: the services send_goal,
-// get_result and cancel_goal and the topics feedback and status below <action>/_action.
+// ROS 2 actions: a client sends a goal; a server accepts or rejects it at once, sends feedback while it
+// works, and sends the result when it is done, however long that takes. On the wire an action consists of
+// what rcl_action makes of it: the services send_goal, get_result and cancel_goal and the topics feedback and
+// status below <action>/_action.
 //
-// The states of a goal and what leads from one to the next are rcl_action's:
+// Goal states and transitions are those of rcl_action:
 //
 //   ACCEPTED  -execute->  EXECUTING  -succeed->  SUCCEEDED
 //   ACCEPTED, EXECUTING  -cancel->  CANCELING  -canceled->  CANCELED
 //   EXECUTING, CANCELING  -succeed, abort->  SUCCEEDED, ABORTED
 //
-// Goals, results and feedback are structs of their types (message/action.h), given and taken by address; a runtime encodes
-// them where they leave the process. What a handler is given is valid until it returns, but for a ServerGoal.
+// Goals, results and feedback are structs of their types (message/action.h), passed by address; a runtime
+// encodes them when they leave the process. Arguments of handlers are valid until the handler returns, except
+// a ServerGoal.
 //
-// Threads: handlers are called from the threads of their executor, and exclude each other as callbacks of one group do
-// (concurrent_callbacks()). Everything of ActionClient and ServerGoal may be called from any thread, from handlers as well,
-// and never waits for another handler. In virtual time there is no other thread: there, from any handler of the runtime.
+// Threads: handlers are called by the threads of their executor and exclude each other like callbacks of one
+// group (concurrent_callbacks()). All functions of ActionClient and ServerGoal may be called from any thread,
+// also from handlers, and never wait for another handler. Virtual time has no other threads: there they may
+// be called from any handler of the runtime.
 //
-// Example, a server that works in a thread of its own:
+// Example, a server that works in its own thread:
 //   GoalResponse on_goal(const GoalRequest&) noexcept override { return GoalResponse::kAcceptAndExecute; }
 //   void on_accepted(std::shared_ptr<ServerGoal> goal) noexcept override { queue.push(std::move(goal)); }
 //   ...
@@ -41,9 +44,9 @@
 
 namespace perflab::runtime {
 
-using GoalId = std::array<std::uint8_t, 16>;  // of unique_identifier_msgs/msg/UUID; all zero: none
+using GoalId = std::array<std::uint8_t, 16>;  // a unique_identifier_msgs/msg/UUID; all zero: none
 
-// Numbers of action_msgs/msg/GoalStatus.
+// Values of action_msgs/msg/GoalStatus.
 enum class GoalStatus : std::int8_t {
   kUnknown = 0,
   kAccepted = 1,
@@ -55,15 +58,15 @@ enum class GoalStatus : std::int8_t {
 };
 [[nodiscard]] constexpr bool is_terminal(GoalStatus status) noexcept { return status >= GoalStatus::kSucceeded; }
 
-// Numbers of action_msgs/srv/CancelGoal.
+// Values of action_msgs/srv/CancelGoal.
 enum class CancelReturn : std::int8_t { kNone = 0, kRejected = 1, kUnknownGoal = 2, kTerminated = 3 };
 
-// Goal ids as ROS 2 makes them, 16 random bytes of a UUID of version 4; with a seed the same ones in every run. One thread
-// at a time.
+// Generates goal ids as ROS 2 does, 16 random bytes of a version 4 UUID; with a seed they are the same in
+// every run. One thread at a time.
 class GoalIds {
  public:
   explicit GoalIds(std::uint64_t seed) noexcept : random_(seed) {}
-  // Differs from those of everybody else.
+  // Ids that differ from those of all other generators.
   GoalIds() : random_(unlike_others()) {}
 
   GoalId next() noexcept {
@@ -86,7 +89,7 @@ class GoalIds {
   SplitMix64 random_;
 };
 
-// What ROS 2 has where nothing is said (rcl_action, rmw/qos_profiles.h).
+// ROS 2's default QoS for actions (rcl_action, rmw/qos_profiles.h).
 struct ActionQos {
   perflab_qos services = middleware::default_qos();
   perflab_qos feedback = middleware::default_qos();
@@ -100,7 +103,8 @@ struct ActionQos {
   }
 };
 
-inline constexpr Nanoseconds kResultTimeout = 10'000'000'000;  // rcl_action's from Jazzy on; 15 minutes before
+inline constexpr Nanoseconds kResultTimeout = 10'000'000'000;  // rcl_action's default since Jazzy; 15 minutes
+                                                               // before
 
 struct ActionSettings {
   int process = 0;  // as in EndpointSettings, likewise below
@@ -109,8 +113,9 @@ struct ActionSettings {
   std::string action;  // ROS name, fully qualified: "/panda_arm_controller/follow_joint_trajectory"
   const message::ActionTypes* types = nullptr;  // outlive the runtime
   ActionQos qos{};
-  Nanoseconds result_timeout_ns = kResultTimeout;  // of a server: how long a goal that has ended is known; < 0: for good
-  int priority = 0;     // of all its callbacks, as TimerSettings::priority
+  Nanoseconds result_timeout_ns = kResultTimeout;  // servers: how long an ended goal stays known; < 0:
+                                                   // forever
+  int priority = 0;     // priority of all its callbacks, like TimerSettings::priority
 };
 
 // ---- client ----
@@ -118,7 +123,8 @@ struct ActionSettings {
 struct GoalAnswer {
   GoalId id{};
   bool accepted = false;
-  std::int64_t stamp_ns = 0;  // when it was accepted: ns of the server's wall clock; 0 where it does not say it, as rclcpp_action
+  std::int64_t stamp_ns = 0;  // acceptance time, ns of the server's wall clock; 0 if not reported, as by
+                              // rclcpp_action
   Nanoseconds arrived_ns = kUnknownTime;  // as in Delivery, likewise below
 };
 
@@ -131,64 +137,67 @@ struct GoalFeedback {
 
 struct GoalResult {
   GoalId id{};
-  GoalStatus status = GoalStatus::kUnknown;  // the goal is not known, or how it ended
-  const void* result = nullptr;              // a struct of ActionTypes::result; its defaults with kUnknown
+  GoalStatus status = GoalStatus::kUnknown;  // the final status, or kUnknown if the server does not know the
+                                             // goal
+  const void* result = nullptr;              // a struct of ActionTypes::result; default values with kUnknown
   Nanoseconds arrived_ns = kUnknownTime;
 };
 
-// A goal as cancel answers and status messages name it.
+// A goal in cancel answers and status messages.
 struct GoalState {
   GoalId id{};
-  std::int64_t stamp_ns = 0;  // when it was accepted
-  GoalStatus status = GoalStatus::kUnknown;  // of a cancel answer kCanceling
+  std::int64_t stamp_ns = 0;  // acceptance time
+  GoalStatus status = GoalStatus::kUnknown;  // in cancel answers kCanceling
 };
 
 struct CancelAnswer {
   GoalId asked{};  // CancelWhich::id of the request
   CancelReturn returned = CancelReturn::kNone;
-  std::span<const GoalState> canceling{};  // those that the server agreed to cancel
+  std::span<const GoalState> canceling{};  // goals that the server agreed to cancel
   Nanoseconds arrived_ns = kUnknownTime;
 };
 
 class ActionClientHandler {
  public:
   virtual ~ActionClientHandler() = default;
-  // Once for each goal that was sent and answered.
+  // Called once for each goal that was sent and answered.
   virtual void on_goal_answer(const GoalAnswer& answer) noexcept = 0;
-  // Of goals that this client sent, those that have ended long ago excepted. Of one goal in the order in which the server
-  // published it; it may overtake the answer, and come after the result.
+  // Called for goals sent by this client, except those that ended long ago. Feedback of one goal comes in the
+  // order in which the server published it; it may overtake the goal's answer, and come after the result.
   virtual void on_feedback(const GoalFeedback& feedback) noexcept = 0;
-  // Once for each request_result() that was answered, which is not before the goal has ended.
+  // Called once for each answered request_result(), never before the goal has ended.
   virtual void on_result(const GoalResult& result) noexcept = 0;
-  // Once for each cancel that was answered. `canceling` are not done yet: their result tells when they are.
+  // Called once for each answered cancel request. The goals in `canceling` have not ended yet: their results
+  // report the end.
   virtual void on_cancel_answer(const CancelAnswer& answer) noexcept = 0;
-  // All goals that the server knows, of other clients as well, whenever one of them changes.
+  // All goals that the server knows, including those of other clients, whenever one of them changes.
   virtual void on_status(std::span<const GoalState> goals) noexcept { static_cast<void>(goals); }
 };
 
-// Which goals shall be cancelled, as action_msgs/srv/CancelGoal says it: with neither all; with an id that goal; with a
-// stamp those that were accepted no later; with both the ones and the other.
+// Selects goals to cancel, as in action_msgs/srv/CancelGoal: neither id nor stamp: all goals; id: that goal;
+// stamp: goals accepted no later; both: the union.
 struct CancelWhich {
   GoalId id{};
-  std::int64_t stamp_ns = 0;  // ns of the server's wall clock, as GoalState::stamp_ns
+  std::int64_t stamp_ns = 0;  // ns of the server's wall clock, like GoalState::stamp_ns
 };
 
-// Whether its calls say false: what was to be sent was not, and the reason has been reported.
+// Functions return false if the message was not sent; the reason has been reported.
 class ActionClient {
  public:
   ActionClient() = default;
   ActionClient(const ActionClient&) = delete;
   ActionClient& operator=(const ActionClient&) = delete;
   virtual ~ActionClient() = default;
-  // `goal` is a struct of ActionTypes::goal. With `ask_result`, the result is asked for once the goal is accepted, after
-  // on_goal_answer(), as rclcpp_action does it.
+  // `goal` is a struct of ActionTypes::goal. With `ask_result` the result is requested once the goal is
+  // accepted, after on_goal_answer(), as in rclcpp_action.
   virtual bool send_goal(const GoalId& id, const void* goal, bool ask_result = true) noexcept = 0;
-  // Asks for the result of a goal, anybody's; the server answers when it has ended, at once where it has or is unknown.
+  // Requests the result of any client's goal; the server answers when the goal has ended, or at once if it
+  // has already ended or is unknown.
   virtual bool request_result(const GoalId& id) noexcept = 0;
   virtual bool cancel(const CancelWhich& which) noexcept = 0;
   bool cancel_goal(const GoalId& id) noexcept { return cancel({id, 0}); }
   bool cancel_all() noexcept { return cancel({}); }
-  // Servers that have all of our ends. From one thread at a time.
+  // Number of servers that match all endpoints of this client. One thread at a time.
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;
 };
 
@@ -197,7 +206,7 @@ class ActionClient {
 enum class GoalResponse {
   kReject,
   kAcceptAndExecute,  // it is EXECUTING when on_accepted() is called
-  kAcceptAndDefer     // it is ACCEPTED until somebody calls ServerGoal::execute()
+  kAcceptAndDefer     // it is ACCEPTED until ServerGoal::execute()
 };
 enum class CancelResponse { kReject, kAccept };
 
@@ -207,13 +216,13 @@ struct GoalRequest {
   Nanoseconds arrived_ns = kUnknownTime;
 };
 
-// An accepted goal, to be kept as long as somebody works on it. Where the last of those who keep it lets go of it before it
-// has ended, it is CANCELED with the defaults of its result, as rclcpp_action does it, and the handler is told. From the
-// runtime's stop() on nothing changes any more; it may be kept for longer than the runtime, but no call may be under way while
-// that is destroyed.
+// An accepted goal, kept as long as it is being worked on. If the last reference is dropped before the goal
+// has ended, it becomes CANCELED with a default result, as in rclcpp_action, and the handler is notified.
+// After the runtime's stop() the goal no longer changes; the object may outlive the runtime, but no call may
+// be in progress while the runtime is destroyed.
 //
-// Calls that would lead to no state say false, and change nothing; so does one whose message was not sent, which has been
-// reported, but then the goal has ended all the same.
+// Calls that are not valid transitions return false and change nothing. A call whose message could not be
+// sent (which has been reported) also returns false, but the goal has ended nevertheless.
 class ServerGoal {
  public:
   ServerGoal() = default;
@@ -221,13 +230,13 @@ class ServerGoal {
   ServerGoal& operator=(const ServerGoal&) = delete;
   virtual ~ServerGoal() = default;
   [[nodiscard]] virtual const GoalId& id() const noexcept = 0;
-  [[nodiscard]] virtual const void* goal() const noexcept = 0;  // a copy of its own
+  [[nodiscard]] virtual const void* goal() const noexcept = 0;  // its own copy
   [[nodiscard]] virtual GoalStatus status() const noexcept = 0;
   [[nodiscard]] bool is_canceling() const noexcept { return status() == GoalStatus::kCanceling; }
   virtual bool execute() noexcept = 0;
-  // While it has not ended. A struct of ActionTypes::feedback.
+  // Only while the goal has not ended. Takes a struct of ActionTypes::feedback.
   virtual bool publish_feedback(const void* feedback) noexcept = 0;
-  // They end it. A struct of ActionTypes::result.
+  // These end the goal. Each takes a struct of ActionTypes::result.
   virtual bool succeed(const void* result) noexcept = 0;
   virtual bool abort(const void* result) noexcept = 0;
   virtual bool canceled(const void* result) noexcept = 0;
@@ -236,13 +245,15 @@ class ServerGoal {
 class ActionServerHandler {
  public:
   virtual ~ActionServerHandler() = default;
-  // Not for an id that the server knows already, which is rejected.
+  // Not called for an id that the server already knows; such goals are rejected.
   virtual GoalResponse on_goal(const GoalRequest& request) noexcept = 0;
-  // After the client has been told that its goal is accepted.
+  // Called after the client has been told that its goal is accepted.
   virtual void on_accepted(std::shared_ptr<ServerGoal> goal) noexcept = 0;
-  // With kAccept it is CANCELING, and whoever works on it ends it. It may have ended meanwhile; then nothing comes of it.
+  // kAccept makes the goal CANCELING; the code that works on it then ends it. If the goal has ended
+  // meanwhile, the answer has no effect.
   virtual CancelResponse on_cancel(ServerGoal& goal) noexcept = 0;
-  // Nobody keeps a goal that has not ended: it is CANCELED now. From the thread that let go of it.
+  // A goal that had not ended was dropped by all its holders and is now CANCELED. Called by the thread that
+  // dropped it.
   virtual void on_forgotten(const GoalId& id) noexcept = 0;
 };
 
@@ -252,7 +263,7 @@ class ActionServer {
   ActionServer(const ActionServer&) = delete;
   ActionServer& operator=(const ActionServer&) = delete;
   virtual ~ActionServer() = default;
-  // Clients that have all of our ends. From one thread at a time.
+  // Number of clients that match all endpoints of this server. One thread at a time.
   [[nodiscard]] virtual std::size_t matched() noexcept = 0;
 };
 

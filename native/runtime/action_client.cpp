@@ -11,7 +11,7 @@ bool ServiceActionClient::Part::ask(const Asked& what, std::vector<std::uint8_t>
                      [&](const Kept& kept) { static_cast<void>(ask_now(kept.what, kept.bytes)); });
 }
 
-// The number is known before the request has been sent, unless one before it was refused half way.
+// The request's number is known before sending, unless an earlier request was refused half-way.
 bool ServiceActionClient::Part::ask_now(const Asked& what, std::span<const std::uint8_t> bytes) noexcept {
   const std::int64_t expected = client_->next_number();
   try {
@@ -36,7 +36,7 @@ void ServiceActionClient::Part::on_message(const Delivery& delivery) noexcept {
   {
     const std::lock_guard lock(mutex_);
     const auto found = asked_.find(delivery.related.sequence);
-    if (found == asked_.end()) return;  // answered before, by a second server
+    if (found == asked_.end()) return;  // already answered, by a second server
     asked = found->second;
     asked_.erase(found);
   }
@@ -56,7 +56,7 @@ ServiceActionClient::ServiceActionClient(Runtime& runtime, std::size_t executor,
       feedback_(*types_.feedback_message),
       status_(*types_.status),
       at_(types_) {
-  // As rcl_action creates them.
+  // In the order in which rcl_action creates them.
   goals_part_.create(runtime, executor, action_service(settings, "send_goal", types_.send_goal));
   cancels_part_.create(runtime, executor, action_service(settings, "cancel_goal", types_.cancel));
   results_part_.create(runtime, executor, action_service(settings, "get_result", types_.get_result));

@@ -1,7 +1,8 @@
-// The client of an action on top of the services and topics of any runtime.
+// An action client on top of the services and topics of any runtime.
 //
-// Which goal an answer is about is known by the number of its request, which the middleware may give while it is sent; so of
-// each service one request is sent at a time (turns.h), and an answer that comes meanwhile finds its number.
+// An answer is assigned to its goal by the request's sequence number, which the middleware may assign only
+// while sending. So requests of one service are sent one at a time (turns.h), and an answer that comes
+// meanwhile finds its number.
 #pragma once
 
 #include <map>
@@ -29,7 +30,7 @@ class ServiceActionClient final : public ActionClient {
     GoalId id{};
     bool ask_result = false;
   };
-  // One of its services.
+  // One service of the action.
   class Part final : public MessageHandler {
    public:
     using Answer = void (ServiceActionClient::*)(const Asked&, const Delivery&) noexcept;
@@ -54,9 +55,9 @@ class ServiceActionClient final : public ActionClient {
     Client* client_ = nullptr;
     Turns<Kept> turns_;
     std::mutex mutex_;
-    std::map<std::int64_t, Asked> asked_;  // by the numbers of the requests
+    std::map<std::int64_t, Asked> asked_;  // by request number
   };
-  // One of its topics.
+  // One topic of the action.
   class Topic final : public MessageHandler {
    public:
     using Take = void (ServiceActionClient::*)(const Delivery&) noexcept;
@@ -80,7 +81,7 @@ class ServiceActionClient final : public ActionClient {
   ActionMessage goal_answer_, result_answer_, cancel_answer_, feedback_, status_;
   const ActionPlaces at_;
   KnownGoals goals_;
-  std::vector<GoalState> canceling_now_, states_now_;  // of the handlers that are told of them
+  std::vector<GoalState> canceling_now_, states_now_;  // buffers passed to the handlers
   Part goals_part_{*this, &ServiceActionClient::on_goal_answer};
   Part results_part_{*this, &ServiceActionClient::on_result};
   Part cancels_part_{*this, &ServiceActionClient::on_cancel_answer};

@@ -9,7 +9,7 @@ const message::Member& member_of(const message::Type& type, std::string_view nam
   const message::Member* const member = type.member(name);
   if (member == nullptr) {
     throw BadInput(type.name + " has no member '" + std::string(name) +
-                   "', which every action needs; right would be the one of ROS 2");
+                   "', which every action needs; right would be the definition of ROS 2");
   }
   return *member;
 }
@@ -18,14 +18,14 @@ std::string joined(std::string_view path, std::string_view name) {
   return path.empty() ? std::string(name) : std::string(path) + "." + std::string(name);
 }
 
-// Of a member, and of those within it: "goal_info.stamp.sec". Throws BadInput where the type has none, as that of another
-// action_msgs.
+// The offset of a nested member, e.g. "goal_info.stamp.sec". Throws BadInput if the type does not have it,
+// e.g. in an unusual action_msgs.
 std::size_t offset_of(const message::Type& type, std::string_view path) {
   if (path.empty()) return 0;
   const std::size_t dot = path.find('.');
   const message::Member& member = member_of(type, path.substr(0, dot));
   if (dot == std::string_view::npos) return member.offset;
-  if (member.element.type == nullptr) throw BadInput(type.name + ": '" + member.name + "' is no struct");
+  if (member.element.type == nullptr) throw BadInput(type.name + ": '" + member.name + "' is not a struct");
   return member.offset + offset_of(*member.element.type, path.substr(dot + 1));
 }
 

@@ -1,4 +1,5 @@
-// The messages of an action as both ends read and write them: structs whose members are looked up once.
+// The messages of an action, as client and server read and write them: structs whose members are looked up
+// once.
 #pragma once
 
 #include <cstddef>
@@ -33,7 +34,7 @@ void write_at(void* object, std::size_t offset, const Value& value) noexcept {
   return static_cast<std::byte*>(object) + offset;
 }
 
-// builtin_interfaces/msg/Time in a struct.
+// Offsets of a builtin_interfaces/msg/Time in a struct.
 struct TimePlace {
   TimePlace(const message::Type& type, std::string_view path);
   [[nodiscard]] std::int64_t read(const void* object) const noexcept;
@@ -43,7 +44,7 @@ struct TimePlace {
   std::size_t nanoseconds;
 };
 
-// action_msgs/msg/GoalInfo in a struct.
+// Offsets of an action_msgs/msg/GoalInfo in a struct.
 struct GoalInfoPlace {
   GoalInfoPlace(const message::Type& type, std::string_view path);
   [[nodiscard]] GoalState read(const void* object) const noexcept;
@@ -53,13 +54,13 @@ struct GoalInfoPlace {
   TimePlace stamp;
 };
 
-// One message of an action: its codec, and the struct into which what comes encoded is decoded.
+// One message type of an action: its codec, and the struct into which encoded messages are decoded.
 class ActionMessage {
  public:
   explicit ActionMessage(const message::Type& type) : codec_(type), object_(type) {}
 
   [[nodiscard]] const message::Type& type() const noexcept { return codec_.type(); }
-  // The message as a struct, valid until the next call; null where the bytes are none.
+  // The message as a struct, valid until the next call; null if the bytes are not such a message.
   [[nodiscard]] const void* read(const Delivery& delivery) noexcept {
     if (delivery.object != nullptr) return delivery.object;
     return codec_.decode(delivery.bytes, object_.data()) ? object_.data() : nullptr;
@@ -76,10 +77,11 @@ class ActionMessage {
   message::Object object_;
 };
 
-// A sequence of goals within a struct: of GoalStatusArray, or of a cancel answer.
+// A sequence of goals in a struct: that of GoalStatusArray or of a cancel answer.
 class GoalList {
  public:
-  // `info` is the path of the GoalInfo in an element, "" where the element is one; `status` that of the status, or "".
+  // `info` is the path of the GoalInfo within an element, "" if the element itself is one; `status` is the
+  // path of the status, or "".
   GoalList(const message::Type& type, std::string_view list, std::string_view info, std::string_view status);
   // Throws std::bad_alloc.
   void read(const void* object, std::vector<GoalState>& to) const;
@@ -100,21 +102,21 @@ class GoalList {
 [[nodiscard]] EndpointSettings action_topic(const ActionSettings& settings, std::string_view part, const message::Type& type,
                                             const std::string& hash, const perflab_qos& qos);
 
-// Where in the messages of an action its members stand: what every runtime that has actions reads and writes.
+// Offsets of an action's members in its messages, for every runtime that has actions.
 struct ActionPlaces {
-  // Throws BadInput where a message has not the members that ROS 2's has.
+  // Throws BadInput if a message lacks a member that ROS 2's has.
   explicit ActionPlaces(const message::ActionTypes& types);
 
-  std::size_t goal_id, goal;                     // of send_goal's request
-  std::size_t accepted;                          // of its answer, with `stamp`
-  std::size_t result_goal_id;                    // of get_result's request
-  std::size_t result_status, result;             // of its answer
-  std::size_t cancel_returned;                   // of cancel_goal's answer, with `canceling`
-  std::size_t feedback_goal_id, feedback_value;  // of the feedback message
+  std::size_t goal_id, goal;                     // in the send_goal request
+  std::size_t accepted;                          // in its answer, with `stamp`
+  std::size_t result_goal_id;                    // in the get_result request
+  std::size_t result_status, result;             // in its answer
+  std::size_t cancel_returned;                   // in the cancel_goal answer, with `canceling`
+  std::size_t feedback_goal_id, feedback_value;  // in the feedback message
   TimePlace stamp;
-  GoalInfoPlace cancel_which;  // of cancel_goal's request
+  GoalInfoPlace cancel_which;  // in the cancel_goal request
   GoalList canceling;
-  GoalList states;  // of the status message
+  GoalList states;  // in the status message
 };
 
 }  // namespace perflab::runtime

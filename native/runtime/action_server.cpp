@@ -38,11 +38,11 @@ class ServiceActionServer::Handle final : public ServerGoal {
   bool abort(const void* result) noexcept override { return end(GoalStatus::kAborted, result); }
   bool canceled(const void* result) noexcept override { return end(GoalStatus::kCanceled, result); }
 
-  // With the server's mutex held.
+  // Requires the server's mutex.
   void set(GoalStatus status) noexcept { status_.store(status, std::memory_order_release); }
 
  private:
-  // The server is there, and may be used.
+  // The server exists and may be used.
   [[nodiscard]] bool open() const noexcept { return !closed_->load(std::memory_order_acquire); }
   bool end(GoalStatus status, const void* result) noexcept { return open() && server_.end(id_, status, result); }
 
@@ -69,7 +69,7 @@ ServiceActionServer::ServiceActionServer(Runtime& runtime, std::size_t executor,
       feedback_(*types_.feedback_message),
       status_(*types_.status),
       at_(types_) {
-  // As rcl_action creates them, but for the publishers, which are there before a goal can come.
+  // In the order of rcl_action, except that the publishers exist before a goal can come.
   feedback_publisher_ = &runtime.create_publisher(
       action_topic(settings, "feedback", feedback_.type(), types_.feedback_hash, settings.qos.feedback));
   status_publisher_ =
@@ -137,7 +137,7 @@ void ServiceActionServer::on_goal(const Delivery& delivery, Reply& reply) noexce
     static_cast<void>(reply.send({{}, bytes, {}}));
     publish_status();
     handler_.on_accepted(handle);
-  } catch (const std::bad_alloc&) {  // who asked waits in vain, as for a request that was lost
+  } catch (const std::bad_alloc&) {  // the client waits in vain, as if its request had been lost
   }
 }
 
@@ -245,7 +245,7 @@ std::vector<std::shared_ptr<ServiceActionServer::Handle>> ServiceActionServer::t
                                                                                          CancelReturn& returned) {
   const bool has_id = which.id != GoalId{};
   const bool has_stamp = which.stamp_ns != 0;
-  // Let go of without the mutex: one of them may be the last.
+  // Released without the mutex: one of these references may be the last.
   std::vector<std::pair<std::uint64_t, std::shared_ptr<Handle>>> found;
   const std::lock_guard lock(mutex_);
   expire();
@@ -256,7 +256,7 @@ std::vector<std::shared_ptr<ServiceActionServer::Handle>> ServiceActionServer::t
     if (!meant) continue;
     if (!may_be_canceled(goal.state.status)) {
       if (has_id && !has_stamp) returned = CancelReturn::kTerminated;
-    } else if (auto handle = goal.kept.lock()) {  // else it is about to be forgotten
+    } else if (auto handle = goal.kept.lock()) {  // otherwise it is about to be forgotten
       found.emplace_back(goal.order, std::move(handle));
     }
   }
@@ -311,7 +311,7 @@ void ServiceActionServer::publish_status_now() noexcept {
     at_.states.write(message.data(), states);
     const std::vector<std::uint8_t> bytes = status_.encode(message.data());
     static_cast<void>(status_publisher_->publish({{}, bytes, {}}));
-  } catch (const std::bad_alloc&) {  // the next one says it
+  } catch (const std::bad_alloc&) {  // the next status includes this change
   }
 }
 

@@ -1,8 +1,9 @@
-// The server of an action on top of the services and topics of any runtime: what rcl_action and rclcpp_action do.
+// An action server on top of the services and topics of any runtime, with the behaviour of rcl_action and
+// rclcpp_action.
 //
-// Threads: the state of all goals is guarded by one mutex, which nobody holds while a message is sent or a handler is called.
-// What is sent from several threads goes out in the order in which it was given, one at a time (turns.h). Of the status the
-// latest is published, which may be that of several changes.
+// Threads: one mutex guards the state of all goals; it is not held while a message is sent or a handler is
+// called. Messages of several threads are sent one at a time, in the order of the calls (turns.h). Only the
+// latest status is published, which may combine several changes.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,7 @@ namespace perflab::runtime {
 
 class ServiceActionServer final : public ActionServer {
  public:
-  // By which clock goals are stamped.
+  // The clock that stamps goals.
   enum class Time { kWall, kOfRuntime };
 
   // Creates all endpoints. Throws Error.
@@ -29,22 +30,22 @@ class ServiceActionServer final : public ActionServer {
   ~ServiceActionServer() override;
 
   [[nodiscard]] std::size_t matched() noexcept override;
-  // The runtime stops: nothing is sent from here on, and nobody has forgotten anything.
+  // Called when the runtime stops: from here on nothing is sent, and dropped goals are not reported.
   void close() noexcept { closed_->store(true, std::memory_order_release); }
 
  private:
   class Handle;
-  // A goal that the server knows.
+  // A goal known to the server.
   struct Goal {
     GoalState state{};
     Nanoseconds ended_ns = 0;
-    std::uint64_t order = 0;  // of acceptance
-    Handle* handle = nullptr;  // until the goal has ended, or nobody keeps it
+    std::uint64_t order = 0;  // order of acceptance
+    Handle* handle = nullptr;  // until the goal has ended or all its holders dropped it
     std::weak_ptr<Handle> kept{};
-    std::vector<std::unique_ptr<LateReply>> asked_for{};  // its result
-    std::vector<std::uint8_t> result{};  // as it is sent, once the goal has ended
+    std::vector<std::unique_ptr<LateReply>> asked_for{};  // unanswered requests for its result
+    std::vector<std::uint8_t> result{};  // as sent, once the goal has ended
   };
-  // One of its services.
+  // One service of the action.
   class Part final : public RequestHandler {
    public:
     using Take = void (ServiceActionServer::*)(const Delivery&, Reply&) noexcept;
@@ -55,7 +56,7 @@ class ServiceActionServer final : public ActionServer {
     ServiceActionServer& owner_;
     const Take take_;
   };
-  // Who asks for the result of a goal is always answered, for the goal always ends.
+  // Requests for a result are always answered, because every goal ends.
   struct Nobody final : Forgotten {
     void on_forgotten(Nanoseconds) noexcept override {}
   };
@@ -63,17 +64,17 @@ class ServiceActionServer final : public ActionServer {
   void on_goal(const Delivery& delivery, Reply& reply) noexcept;
   void on_result(const Delivery& delivery, Reply& reply) noexcept;
   void on_cancel(const Delivery& delivery, Reply& reply) noexcept;
-  // Those that a request names, and what is to be answered where nobody says no.
+  // The goals that a cancel request selects; `returned` is the return code to send unless a handler objects.
   std::vector<std::shared_ptr<Handle>> to_cancel(const GoalState& which, CancelReturn& returned);
 
   [[nodiscard]] bool closed() const noexcept { return closed_->load(std::memory_order_acquire); }
   [[nodiscard]] std::int64_t stamp() const noexcept;
-  // With the mutex held: forgets goals that ended long ago.
+  // Forgets goals that ended long ago. Requires the mutex.
   void expire() noexcept;
-  // What of its state follows a step; nothing where the step is not allowed.
+  // Each changes the state and performs what follows; does nothing if the transition is invalid.
   bool execute(const GoalId& id) noexcept;
   bool begin_cancel(const GoalId& id) noexcept;
-  // Where it is forgotten, from any state, with the defaults of its result.
+  // With `forgotten` from any state, with a default result.
   bool end(const GoalId& id, GoalStatus status, const void* result, bool forgotten = false) noexcept;
   bool publish_feedback(const GoalId& id, const void* feedback) noexcept;
   static void set(Goal& goal, GoalStatus status) noexcept;
@@ -89,7 +90,11 @@ class ServiceActionServer final : public ActionServer {
   ActionMessage goal_request_, result_request_, cancel_request_;
   const ActionMessage goal_answer_, result_answer_, cancel_answer_, feedback_, status_;
   const ActionPlaces at_;
-  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // handles may live longer
+  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // handles
+                                                                                                  // may
+                                                                                                  // outlive
+                                                                                                  // the
+                                                                                                  // server
   std::mutex mutex_;
   std::map<GoalId, Goal> goals_;
   std::uint64_t accepted_count_ = 0;

@@ -1,37 +1,39 @@
-// What a runtime can do, known before it is made: what it cannot is refused before anything has started.
+// What a runtime can do, known before it is created, so that unsupported requests are refused before anything
+// has started.
 #pragma once
 
 namespace perflab::runtime {
 
 struct Capabilities {
-  // Callbacks run in threads of this process on the machine's clock, and peers have to be found. Otherwise time
-  // is virtual: there are no threads to schedule, no memory to lock and no clock that a tracer could share,
-  // nothing has to be waited for, and unthrottled timers would not let time pass.
+  // Callbacks run in threads of this process on the machine's clock, and peers must be discovered. Otherwise
+  // time is virtual: there are no threads to schedule, no memory to lock and no clock to share with a tracer;
+  // nothing has to wait, and an unthrottled timer would stop time.
   bool real_time = true;
-  // All processes of a graph in one.
+  // One process can hold all processes of a graph.
   bool several_processes = false;
-  // Delivery within the process, without the middleware.
+  // Supports delivery within the process, without the middleware.
   bool intra_process = true;
-  // Tracepoints `ros2:*` of its own; those of perflab are not loaded.
+  // Emits `ros2:*` tracepoints itself; perflab's are not loaded.
   bool own_tracepoints = false;
-  // Messages may be given and taken as structs, which the runtime encodes and decodes where they leave the process.
+  // Messages may be passed as structs, which the runtime encodes and decodes at the process boundary.
   bool structs = false;
-  // They are where nothing is asked for: that is how applications have them.
+  // Structs are the default, as in applications.
   bool structs_unless_asked = false;
-  // Says how long a message took to be encoded and decoded.
+  // Reports how long encoding and decoding of a message took.
   bool times_encoding = true;
-  // Endpoints may be known_by_stamp (EndpointSettings). Otherwise messages have source time stamps that are made while they
-  // are sent; within the process those that they are given.
+  // Endpoints may be known_by_stamp (EndpointSettings). Otherwise source time stamps are set while messages
+  // are sent; within the process they are those of the sender.
   bool source_timestamps = true;
-  // Delivery::writer is never unknown.
+  // Delivery::writer is always known.
   bool tells_writers = true;
-  // Replies name the request that they answer by a number that is known before it is sent (Client::next_number()).
+  // Replies carry the number of their request, and that number is known before the request is sent
+  // (Client::next_number()).
   bool request_numbers = true;
-  // Topics may have keys, where the middleware has instances.
+  // Topics may be keyed, if the middleware supports instances.
   bool keys = false;
-  // Subscriptions may have a content filter, where the middleware has them.
+  // Subscriptions may have a content filter, if the middleware supports them.
   bool filters = false;
-  // A library brings it, runtime/plugin.h.
+  // Provided by a loadable library, runtime/plugin.h.
   bool loaded = false;
 };
 

@@ -1,5 +1,5 @@
-// The mark of a guard condition: a trigger sets it, the callback takes it. Shared by all runtimes, so that
-// the rule by which triggers coalesce is the same everywhere.
+// The trigger flag of a guard condition: a trigger sets it, the callback takes it. Shared by all runtimes, so
+// that triggers coalesce by the same rule everywhere.
 //
 // Example:
 //   if (!guard.trigger(due_ns)) handler.on_coalesced(due_ns);                         // any thread
@@ -15,8 +15,8 @@ namespace perflab::runtime {
 
 class Guard {
  public:
-  // False if it was triggered already and nobody has taken that: then the two are one. What the calling thread
-  // did before is seen by who takes it, either way.
+  // False if it was already triggered and not yet taken: the two triggers coalesce. Either way, the thread
+  // that takes the trigger sees what the calling thread did before.
   bool trigger(Nanoseconds due_ns) noexcept {
     Nanoseconds before = due_.load(std::memory_order_relaxed);
     while (!due_.compare_exchange_weak(before, before == kUnknownTime ? due_ns : before,
@@ -24,7 +24,7 @@ class Guard {
     }
     return before == kUnknownTime;
   }
-  // What the first trigger since the last take was given; nothing if there was none.
+  // The argument of the first trigger since the last take; empty if there was none.
   std::optional<Nanoseconds> take() noexcept {
     const Nanoseconds due = due_.exchange(kUnknownTime, std::memory_order_acq_rel);
     return due == kUnknownTime ? std::nullopt : std::optional(due);

@@ -1,4 +1,5 @@
-// The goals that a client has sent, so that it knows its own among those that feedback is about. From any thread.
+// The goals that a client has sent, so that it can tell feedback for its own goals from other feedback.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,7 @@ class KnownGoals {
     const std::lock_guard lock(mutex_);
     ended_by_id_.erase(id);
   }
-  // It is not forgotten at once: feedback may come after the result.
+  // The goal is not forgotten at once: feedback may come after the result.
   void ended(const GoalId& id) noexcept {
     const std::lock_guard lock(mutex_);
     const auto goal = ended_by_id_.find(id);

@@ -1,4 +1,4 @@
-// What an endpoint is called on the wire and tells of its type, by the conventions of ROS 2.
+// Wire names of endpoints and what they announce about their types, by the conventions of ROS 2.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +22,17 @@ namespace perflab::runtime {
   return message::dds_topic_name(settings.topic);
 }
 
-// What the RMWs of ROS 2 tell peers of a type in USER_DATA (rmw_dds_common::encode_type_hash_for_user_data_qos).
+// Key under which the RMWs of ROS 2 announce a type hash in USER_DATA
+// (rmw_dds_common::encode_type_hash_for_user_data_qos).
 inline constexpr std::string_view kTypeHashKey = "typehash=";
 
-// What USER_DATA holds: the settings' own, and the type hash.
+// The content of USER_DATA: that of the settings, and the type hash.
 [[nodiscard]] inline std::string user_data_of(const EndpointSettings& settings) {
   if (settings.type_hash.empty()) return settings.user_data;
   return settings.user_data + std::string(kTypeHashKey) + settings.type_hash + ";";
 }
 
-// The type hash that USER_DATA tells ("key=value;key=value;"), or nothing.
+// The type hash in USER_DATA ("key=value;key=value;"); empty if there is none.
 [[nodiscard]] inline std::string type_hash_in(std::string_view user_data) {
   while (!user_data.empty()) {
     const std::string_view one = user_data.substr(0, user_data.find(';'));

@@ -1,4 +1,4 @@
-// An outgoing message as the pieces that a middleware writes.
+// An outgoing message as the parts passed to a middleware's write().
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace perflab::runtime {
 
 class Parts {
  public:
-  // `framing` goes between the encapsulation header and the rest; it may be empty.
+  // `framing` is inserted after the encapsulation header; it may be empty.
   explicit Parts(const Outgoing& message, std::span<const std::uint8_t> framing = {}) noexcept {
     if (framing.empty()) {
       add(message.before);
@@ -41,7 +41,7 @@ class Parts {
     if (!piece.empty()) parts_[count_++] = {piece.data(), piece.size()};
   }
 
-  std::array<perflab_bytes, 5> parts_;  // the first count_ of them
+  std::array<perflab_bytes, 5> parts_;  // only the first count_ are used
   std::size_t count_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What is ready to run, by priority: the largest number first, and among equals what became ready first.
-// Allocates only in reserve().
+// A queue of ready items by priority: the largest number first; items of equal priority in the order in which
+// they became ready. Allocates only in reserve().
 //
 // Example:
 //   order.reserve(2);
@@ -21,17 +21,17 @@ namespace perflab::runtime {
 template <typename Item>
 class ReadyOrder {
  public:
-  // Room for that many at a time.
+  // Reserves room for this many items.
   void reserve(std::size_t capacity) { heap_.reserve(capacity); }
   [[nodiscard]] bool empty() const noexcept { return heap_.empty(); }
 
-  // There must be room. What became ready at the same instant keeps the order in which it was pushed.
+  // Precondition: there is room. Items that became ready at the same instant keep their order of insertion.
   void push(Item item, int priority, Nanoseconds since_ns) noexcept {
     assert(heap_.size() < heap_.capacity());
     heap_.push_back({priority, since_ns, pushed_++, std::move(item)});
     std::ranges::push_heap(heap_, later);
   }
-  // There must be one.
+  // Precondition: not empty.
   Item pop() noexcept {
     assert(!heap_.empty());
     std::ranges::pop_heap(heap_, later);

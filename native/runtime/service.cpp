@@ -36,7 +36,7 @@ using middleware::same;
 
 using Framed = std::array<std::uint8_t, kRequestIdBytes>;
 
-// In the byte order of the frame that it goes into, which is this machine's.
+// In this machine's byte order, like the rest of the frame.
 Framed encode(const RequestId& id) noexcept {
   Framed framed;
   std::memcpy(framed.data(), &id.client, sizeof id.client);
@@ -50,7 +50,7 @@ std::uint64_t read_number(const std::uint8_t* from, bool swap) noexcept {
   return swap ? __builtin_bswap64(value) : value;
 }
 
-// The identification of a framed message, or nothing if it has none.
+// The identification of a framed message; empty if it has none.
 std::optional<RequestId> identification(std::span<const std::uint8_t> framed) noexcept {
   if (framed.size() < kEncapsulationBytes + kRequestIdBytes || framed[0] != 0 || framed[1] > 1)
     return std::nullopt;
@@ -60,14 +60,14 @@ std::optional<RequestId> identification(std::span<const std::uint8_t> framed) no
                    static_cast<std::int64_t>(read_number(id + sizeof(std::uint64_t), swap))};
 }
 
-// A client of rmw_cyclonedds's framing as the one of another framing is known.
+// Represents a client of rmw_cyclonedds framing like one of the other framing.
 perflab_identity identity_of(std::uint64_t client) noexcept {
   perflab_identity identity{};
   std::memcpy(identity.bytes, &client, sizeof client);
   return identity;
 }
 
-// The message without its identification. The scratch grows to the largest message and stays.
+// The message without its identification. The scratch buffer grows to the largest message and is kept.
 std::span<const std::uint8_t> plain(std::span<const std::uint8_t> framed,
                                     std::vector<std::uint8_t>& scratch) {
   const auto body = framed.subspan(kEncapsulationBytes + kRequestIdBytes);
@@ -125,7 +125,7 @@ ServiceClient::ServiceClient(Runtime& runtime, std::size_t executor, const Servi
     : framing_(framing), clock_(runtime.clock()), handler_(handler) {
   std::memcpy(&next_.client, id.data(), sizeof next_.client);
   const std::string user_data = "clientid=" + to_text(id) + ";";
-  // The reply reader first: who finds the request writer finds it as well.
+  // The reply reader first: a peer that discovers the request writer then also finds the reader.
   replies_ = &runtime.create_subscription(executor, endpoint(settings, TopicKind::kReply, user_data), *this);
   requests_ = &runtime.create_publisher(endpoint(settings, TopicKind::kRequest, user_data));
   replies_->tell_client(traced_as());
@@ -215,7 +215,7 @@ class ServiceServer::KeptReply final : public LateReply {
   }
 
  private:
-  // The server is there, and may be used.
+  // The server exists and may be used.
   [[nodiscard]] bool open() const noexcept { return !closed_->load(std::memory_order_acquire); }
 
   const std::shared_ptr<std::atomic<bool>> closed_;
@@ -269,7 +269,7 @@ perflab_sample_identity ServiceServer::call_of(const Delivery& delivery) const n
 
 void ServiceServer::on_message(const Delivery& delivery) noexcept {
   if (framing_ == ServiceFraming::kRmwFastrtps) {
-    // Clients before related_sample_identity are known by their request writer.
+    // Clients without related_sample_identity are identified by their request writer.
     const bool reader_known = !same(delivery.related.writer, {});
     PendingReply reply(
         *this, {{}, {reader_known ? delivery.related.writer : delivery.writer, delivery.sequence}});

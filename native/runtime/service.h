@@ -1,16 +1,16 @@
-// Services on top of the publishers and subscriptions of any runtime, after the manner of ROS 2: a request
-// topic, a reply topic, and one of two ways to tie a reply to its request.
+// Services on top of the publishers and subscriptions of any runtime, following ROS 2: a request topic, a
+// reply topic, and one of two ways to relate a reply to its request.
 //
-// rmw_cyclonedds puts 16 bytes between the encapsulation and the body of each message, {uint64 client, int64
+// rmw_cyclonedds inserts 16 bytes between encapsulation and body of each message, {uint64 client, int64
 // request number}, which the server sends back. rmw_fastrtps sends plain bodies and uses RTPS's
-// related_sample_identity: the request carries the identity of the client's reply reader, the reply that
-// identity and the number of the request. The two do not understand each other.
+// related_sample_identity: the request carries the identity of the client's reply reader, the reply carries
+// that identity and the request's sequence number. The two are incompatible.
 //
-// The endpoints carry USER_DATA as rmw_cyclonedds has it, "clientid=<hex>;" and "serviceid=<hex>;", by which
-// its clients and servers find out whether both topics of a peer are there.
+// Endpoints have USER_DATA like those of rmw_cyclonedds, "clientid=<hex>;" and "serviceid=<hex>;", by which
+// its clients and servers detect whether both topics of a peer exist.
 //
-// A server's handlers answer in the thread of the request, or later from any thread: replies are sent one at a time
-// (turns.h).
+// A server's handlers answer in the thread of the request, or later from any thread: replies are sent one at
+// a time (turns.h).
 //
 // Handlers get plain CDR. Framed bodies are moved next to their encapsulation, which costs one copy of the
 // message.
@@ -28,10 +28,10 @@
 
 namespace perflab::runtime {
 
-// Tells one client or server from all others of the domain.
+// Identifies a client or server within the domain.
 using ServiceId = std::array<std::uint8_t, 16>;
 
-// The 16 bytes of rmw_cyclonedds.
+// The 16 bytes inserted by rmw_cyclonedds.
 struct RequestId {
   std::uint64_t client = 0;
   std::int64_t number = 0;
@@ -40,8 +40,8 @@ inline constexpr std::size_t kRequestIdBytes = 16;
 
 class ServiceClient final : public Client, private MessageHandler {
  public:
-  // Creates both endpoints. Throws Error. `handler` gets the replies to this client's requests and no others;
-  // `related` says to which request.
+  // Creates both endpoints. Throws Error. `handler` gets only replies to this client's requests; `related`
+  // identifies the request.
   ServiceClient(Runtime& runtime, std::size_t executor, const ServiceSettings& settings,
                 ServiceFraming framing, const ServiceId& id, MessageHandler& handler);
 
@@ -59,9 +59,10 @@ class ServiceClient final : public Client, private MessageHandler {
   const ServiceFraming framing_;
   const measure::Clock& clock_;
   MessageHandler& handler_;
-  RequestId next_{.client = 0, .number = 1};  // of kRmwFastrtps only the number, which the middleware gives
+  RequestId next_{.client = 0, .number = 1};  // for kRmwFastrtps only the number, which the middleware
+                                              // assigns
   std::vector<std::uint8_t> scratch_;
-  std::vector<std::uint8_t> encoded_;  // the last request that was a struct
+  std::vector<std::uint8_t> encoded_;  // the last request passed as a struct
   Publisher* requests_;
   Subscription* replies_;
 };
@@ -73,16 +74,16 @@ class ServiceServer final : public Server, private MessageHandler {
                 ServiceFraming framing, const ServiceId& id, RequestHandler& handler);
 
   [[nodiscard]] std::size_t matched() noexcept override;
-  // The runtime stops: late replies are no longer sent, nor missed.
+  // Called when the runtime stops: late replies are no longer sent, and missing ones not reported.
   void close() noexcept { closed_->store(true, std::memory_order_release); }
 
  private:
-  // Whom a reply goes to: by one of the two, as the framing says.
+  // The addressee of a reply, identified by one of the two, depending on the framing.
   struct Asker {
     RequestId id;
     perflab_sample_identity related;
   };
-  // Of several threads, one sends.
+  // Serializes sending by several threads.
   struct Kept {
     Asker asker;
     std::vector<std::uint8_t> bytes;
@@ -97,7 +98,11 @@ class ServiceServer final : public Server, private MessageHandler {
   const ServiceFraming framing_;
   const measure::Clock& clock_;
   RequestHandler& handler_;
-  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // replies may live longer
+  const std::shared_ptr<std::atomic<bool>> closed_ = std::make_shared<std::atomic<bool>>(false);  // replies
+                                                                                                  // may
+                                                                                                  // outlive
+                                                                                                  // the
+                                                                                                  // server
   Turns<Kept> turns_;
   std::vector<std::uint8_t> scratch_;
   Publisher* replies_;

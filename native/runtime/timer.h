@@ -1,5 +1,5 @@
-// The schedule of one timer: which tick is due next, and what happens to ticks that were missed. Shared by
-// all runtimes, so that the rule is the same everywhere.
+// The schedule of one timer: which tick is due next, and what happens to missed ticks. Shared by all
+// runtimes, so that the rule is the same everywhere.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class TimerSchedule {
         made_up_for_ns_(settings.made_up_for_ns),
         next_{settings.from_ns, 1, false, SplitMix64(settings.seed)} {
     if (arrivals_ == Arrivals::kPeriodic) {
-      // A place of the grid, so that `shift` moves no tick to before `from`.
+      // A multiple of the period, so that `shift` moves no tick before `from`.
       next_.at_ns = settings.from_ns / gap_ns_ * gap_ns_;
     }
     if (arrivals_ == Arrivals::kUnthrottled) {
@@ -40,12 +40,12 @@ class TimerSchedule {
 
   void set_base(Nanoseconds base_ns) noexcept { base_ = base_ns + shift_ns_; }
   [[nodiscard]] bool done() const noexcept { return next_.done; }
-  // Without meaning once done(). Of an unthrottled timer an instant that is past.
+  // Meaningless once done(). For an unthrottled timer an instant in the past.
   [[nodiscard]] Nanoseconds next_due() const noexcept { return base_ + next_.at_ns; }
 
-  // To be called when next_due() <= now: gives exactly one tick to the handler, or none where the timer's time is over
-  // by now. With skip_missed that is the latest one due, or the first that is late by no
-  // more than `made_up_for_ns`; those before it are reported as skipped.
+  // Precondition: next_due() <= now. Passes exactly one tick to the handler, or none if the timer has ended
+  // by now. With skip_missed it is the latest due tick, or the first that is late by at most
+  // `made_up_for_ns`; earlier ticks are reported as skipped.
   void fire(Nanoseconds now) noexcept {
     if (arrivals_ == Arrivals::kUnthrottled) next_.at_ns = now - base_;
     next_.done = next_.at_ns > until();
@@ -55,9 +55,9 @@ class TimerSchedule {
 
  private:
   struct Tick {
-    Nanoseconds at_ns;           // since the base
-    std::int64_t left_of_burst;  // ticks at the same instant, this one among them
-    bool done;                   // there is none
+    Nanoseconds at_ns;           // relative to the base
+    std::int64_t left_of_burst;  // ticks at the same instant, including this one
+    bool done;                   // no further tick
     SplitMix64 random;
   };
 
@@ -90,7 +90,7 @@ class TimerSchedule {
     const Nanoseconds first = next_due();
     std::uint64_t skipped = 0;
     if (arrivals_ == Arrivals::kPeriodic) {
-      // After a long stall all but the last bursts at once.
+      // After a long stall, skips all but the last bursts in one step.
       const Nanoseconds late = std::min(now - made_up_for_ns_ - base_, until()) - next_.at_ns;
       const std::int64_t bursts = std::max<std::int64_t>(0, late / gap_ns_ - 1);
       next_.at_ns += bursts * gap_ns_;
@@ -107,9 +107,9 @@ class TimerSchedule {
   }
 
   TimerHandler* handler_;
-  Nanoseconds base_ = 0;  // shifted
+  Nanoseconds base_ = 0;  // shifted by `shift`
   Arrivals arrivals_;
-  Nanoseconds gap_ns_;  // from one burst to the next, on average
+  Nanoseconds gap_ns_;  // average distance of bursts
   std::int64_t burst_;
   Nanoseconds shift_ns_;
   Nanoseconds until_ns_;
@@ -119,7 +119,7 @@ class TimerSchedule {
   Tick next_;
 };
 
-// The timers of one executor, earliest first. Allocates only while timers are added.
+// The timers of one executor, earliest first. Allocates only when a timer is added.
 class TimerQueue {
  public:
   static constexpr Nanoseconds kNever = INT64_MAX;
@@ -132,19 +132,19 @@ class TimerQueue {
     std::erase_if(timers_, [](const TimerSchedule& timer) { return timer.done(); });
     std::ranges::make_heap(timers_, later);
   }
-  // The next tick of any timer, or kNever.
+  // The next tick of all timers, or kNever.
   [[nodiscard]] Nanoseconds earliest() const noexcept {
     return timers_.empty() ? kNever : timers_.front().next_due();
   }
 
-  // Fires each timer that is due once, in the order of their due times.
+  // Fires each due timer once, in the order of due times.
   void run_due(Nanoseconds now) noexcept {
     auto due = timers_.end();
     while (due != timers_.begin() && timers_.front().next_due() <= now) {
       std::pop_heap(timers_.begin(), due, later);
       --due;
     }
-    // The earliest was popped first and stands last.
+    // The earliest timer was popped first and is at the end.
     for (auto timer = timers_.end(); timer != due;) (--timer)->fire(now);
     while (due != timers_.end()) {
       if (due->done()) {

@@ -1,10 +1,11 @@
-// Lets several threads use what one thread at a time may use, without waiting: who finds it in use leaves a task behind,
-// which the one who uses it does before leaving. So tasks of one thread are done in its order, and a task that leads to
-// another one, in the same thread or by way of others, never waits for itself.
+// Lets several threads use a single-threaded resource without waiting: a thread that finds it in use leaves a
+// task, which the current user runs before it leaves. So tasks of one thread run in its order, and a task
+// that directly or indirectly causes another never waits for itself.
 //
 // Example:
 //   Turns<std::vector<std::uint8_t>> turns;
-//   turns.take([&] { return publish(bytes); }, [&] { return copy_of(bytes); }, [&](const auto& kept) { publish(kept); });
+//   turns.take([&] { return publish(bytes); }, [&] { return copy_of(bytes); }, [&](const auto& kept) { publish(kept);
+//   });
 #pragma once
 
 #include <mutex>
@@ -19,8 +20,8 @@ namespace perflab::runtime {
 template <typename Task>
 class Turns {
  public:
-  // What `now` returns; or, where somebody else is in, true once what `make` returns has been kept for `later`, and false if
-  // there is no memory. `now` and `later` are noexcept.
+  // Returns the result of `now`; or, if another thread is inside, true once the result of `make` is queued
+  // for `later`, and false if there is no memory. `now` and `later` are noexcept.
   template <typename Now, typename Make, typename Later>
   bool take(const Now& now, const Make& make, const Later& later) noexcept {
     if (gate_.try_enter()) {

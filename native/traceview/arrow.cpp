@@ -18,8 +18,8 @@ ArrowColumn as_it_is(std::string name, const TextColumn& column) {
           .buffers = {column.validity(), column.offsets(), column.data()}};
 }
 
-// Bytes of the character that `text` begins with; 0 where it begins with none (Unicode, table 3-7: neither
-// overlong forms nor surrogates).
+// Length of the UTF-8 character at the start of `text` in bytes; 0 if the bytes are invalid (Unicode, table
+// 3-7: overlong forms and surrogates are).
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -64,8 +64,8 @@ std::string encode_metadata(std::string_view key, std::string_view value) {
   return encoded;
 }
 
-// What polars writes beside a dictionary that is one of its enumerations, and looks for when it reads one:
-// each name after its length in bytes. Other consumers see the dictionary.
+// Metadata by which polars marks a dictionary as its Enum: each name, preceded by its length in bytes. Other
+// consumers see an ordinary dictionary.
 std::string polars_enum_mark(const TextColumn& names) {
   std::string value;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -76,7 +76,7 @@ std::string polars_enum_mark(const TextColumn& names) {
   return encode_metadata("_PL_ENUM_VALUES2", value);
 }
 
-// A table on its way out; shared by the stream and every array made of it.
+// A table being exported; shared by the stream and all of its arrays.
 struct Exported {
   std::vector<ArrowColumn> columns;
   std::shared_ptr<const void> owner;
@@ -88,8 +88,8 @@ void release_rest(Struct& node) {
   if (node.release != nullptr) node.release(&node);
 }
 
-// Memory behind one ArrowSchema or ArrowArray. A consumer may move a child out (its `release` is null then)
-// and release it after its parent, so that every node owns what it points to.
+// Memory behind one ArrowSchema or ArrowArray. A consumer may move a child out (then its `release` is null)
+// and release it after its parent, so every node owns what it points to.
 template <typename Struct, typename Own>
 struct Node {
   Own own;
@@ -107,7 +107,7 @@ struct Node {
     out->release = nullptr;
   }
 
-  // `value` becomes what the node stands behind.
+  // `value` takes ownership of the node.
   static void hand_over(std::unique_ptr<Node> node, Struct value, Struct* out) {
     for (Struct& child : node->children) node->child_pointers.push_back(&child);
     value.n_children = static_cast<std::int64_t>(node->children.size());
@@ -186,7 +186,7 @@ void make_array(const std::shared_ptr<const Exported>& table, const ArrowColumn&
 }
 
 void make_array(const std::shared_ptr<const Exported>& table, ArrowArray* out) {
-  auto node = array_node(table, {nullptr});  // no row of the table itself is null
+  auto node = array_node(table, {nullptr});  // a table has no null rows
   node->children.resize(table->columns.size());
   for (std::size_t i = 0; i < table->columns.size(); ++i) {
     make_array(table, table->columns[i], &node->children[i]);
@@ -202,7 +202,7 @@ struct Stream {
 
 Stream& state_of(ArrowArrayStream* stream) { return *static_cast<Stream*>(stream->private_data); }
 
-// No exception leaves for C.
+// C callers must not receive exceptions.
 template <typename F>
 int guarded(ArrowArrayStream* stream, F&& f) noexcept {
   try {
@@ -213,7 +213,7 @@ int guarded(ArrowArrayStream* stream, F&& f) noexcept {
   } catch (const std::exception& error) {
     try {
       state_of(stream).error = error.what();
-    } catch (const std::exception&) {  // no memory for the words either
+    } catch (const std::exception&) {  // no memory for the message either
     }
     return EIO;
   }
@@ -227,7 +227,7 @@ int get_next(ArrowArrayStream* stream, ArrowArray* out) {
   return guarded(stream, [&] {
     Stream& state = state_of(stream);
     if (state.taken) {
-      *out = {};  // released: the end
+      *out = {};  // released: end of the stream
       return;
     }
     make_array(state.table, out);

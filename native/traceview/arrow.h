@@ -81,21 +81,22 @@ struct ArrowArrayStream {
 
 namespace perflab::traceview {
 
-// With U+FFFD for each byte that belongs to no character.
+// Invalid bytes are replaced by U+FFFD.
 [[nodiscard]] std::string as_utf8(std::string_view text);
 
-// What is exported of a column. The pointers are valid as long as the owner of the table, or `copied`, lives.
+// The parts of a column that are exported. The pointers are valid as long as the owner of the table, or
+// `copied`, lives.
 struct ArrowColumn {
   std::string name;
   const char* format = "";
   std::size_t rows = 0;
   std::size_t null_count = 0;
-  std::vector<const void*> buffers{};  // validity (null where no row is null), then those of the format
-  std::shared_ptr<const TextColumn> dictionary{};  // of an enumeration: its names
-  std::shared_ptr<const void> copied{};            // what had to be
+  std::vector<const void*> buffers{};  // validity (null if no row is null), then the buffers of the format
+  std::shared_ptr<const TextColumn> dictionary{};  // names of an enumeration
+  std::shared_ptr<const void> copied{};            // data that had to be copied
 };
 
-// A buffer of an empty column: consumers may refuse null pointers even where there is nothing to read.
+// Buffer of an empty column: consumers may refuse null pointers even if they have nothing to read.
 alignas(64) inline constexpr std::uint8_t kNothing[64] = {};
 [[nodiscard]] inline const void* or_nothing(const void* buffer) {
   return buffer != nullptr ? buffer : kNothing;
@@ -130,12 +131,12 @@ template <typename E>
   return describe_enum(std::move(name), column.codes(), names(E{}));
 }
 
-// Makes the stream; its `release` must be called in the end. Throws std::logic_error where columns differ in
-// length, and leaves `out` as it was then.
+// Makes the stream; the consumer must call its `release`. Throws std::logic_error if columns differ in
+// length, and then leaves `out` unchanged.
 void export_columns(std::vector<ArrowColumn> columns, std::shared_ptr<const void> owner,
                     ArrowArrayStream* out);
 
-// The columns of `table` whose values are kept; `owner` keeps them alive and nobody changes them any more.
+// Columns of `table` whose values are kept. `owner` keeps them alive; they must not change any more.
 template <typename Table>
 void export_table(const Table& table, std::shared_ptr<const void> owner, ArrowArrayStream* out) {
   std::vector<ArrowColumn> columns;

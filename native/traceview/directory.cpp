@@ -7,7 +7,7 @@ namespace perflab::traceview {
 
 namespace {
 
-// A thread whose first event is not known was there from the beginning.
+// A thread without a known first event is taken to exist from the beginning.
 std::int64_t first_of(const Directory::Thread& thread) noexcept {
   return thread.first_ns.value_or(std::numeric_limits<std::int64_t>::min());
 }
@@ -54,7 +54,7 @@ std::int32_t Directory::thread_of(std::int32_t process, std::int32_t tid) {
   for (std::int32_t row = newest; row >= 0; row = thread_row(row).older) {
     if (const Thread& thread = thread_row(row); thread.process == process && !thread.ended) return row;
   }
-  // One that the scheduler named before its process was known.
+  // A thread that the scheduler named before its process was known.
   if (newest >= 0 && !thread_row(newest).process && !thread_row(newest).ended) {
     thread_row(newest).process = process;
     return newest;
@@ -63,8 +63,8 @@ std::int32_t Directory::thread_of(std::int32_t process, std::int32_t tid) {
 }
 
 std::int32_t Directory::thread_at(std::int32_t host, std::int32_t tid, std::int64_t time_ns) {
-  std::int32_t living = -1;  // the last that began by then
-  std::int32_t next = -1;    // the first that has its first event later
+  std::int32_t living = -1;  // the last thread that had begun by then
+  std::int32_t next = -1;    // the first thread whose first event is later
   for (std::int32_t row = newest_by_tid_.find(number_key(host, tid)); row >= 0; row = thread_row(row).older) {
     const std::int64_t first = first_of(thread_row(row));
     if (first <= time_ns) {
@@ -74,7 +74,7 @@ std::int32_t Directory::thread_at(std::int32_t host, std::int32_t tid, std::int6
     }
   }
   if (living >= 0 && !thread_row(living).ended) return living;
-  // Its own first event is later than the scheduler's: it was started before it said anything.
+  // Its own first event is later than the scheduler's: it had started before it emitted anything.
   if (next >= 0) return next;
   return add_thread(host, tid, std::nullopt, time_ns);
 }

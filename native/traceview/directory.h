@@ -16,7 +16,7 @@
 
 namespace perflab::traceview {
 
-// Of a process or thread number of a host.
+// Key of a process or thread number on a host.
 [[nodiscard]] constexpr std::uint64_t number_key(std::int32_t host, std::int32_t number) noexcept {
   return static_cast<std::uint64_t>(static_cast<std::uint32_t>(host)) << 32 | static_cast<std::uint32_t>(number);
 }
@@ -40,23 +40,22 @@ class Directory {
     std::uint64_t events = 0;
     bool ended = false;  // the scheduler saw it exit
     std::optional<std::int64_t> ended_ns;
-    std::int32_t older = -1;  // the row that was made before this one for the same number
+    std::int32_t older = -1;  // row made before this one for the same number
   };
 
-  // Rows; made where they do not exist yet.
-  // Hosts of one name are told apart by what else identifies them (their boot); "" is any.
+  // Return the row and add it if it does not exist. `boot` separates hosts of the same name; "" matches any.
   std::int32_t host(std::string_view name, std::string_view boot = {});
   std::int32_t process(std::int32_t host, std::int32_t pid);
-  // A thread of user space, of which the process is known.
+  // A user-space thread whose process is known.
   std::int32_t thread_of(std::int32_t process, std::int32_t tid);
-  // A thread that the scheduler names at that instant; of several with that number the one that lives then: the last whose
-  // first event was not later, or, where that one has ended, the next.
+  // The thread that a scheduler event at that instant names. Several threads may have had the number: the
+  // result is the last one whose first event was not later, or the next one if that one has ended.
   std::int32_t thread_at(std::int32_t host, std::int32_t tid, std::int64_t time_ns);
-  // A thread that is none of those known, although its number may be: the number is used anew.
+  // Adds a thread even if its number is known: the number was reused.
   std::int32_t add_thread(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process, std::int64_t first_ns);
-  // The first event of the next thread with the number of this one; nothing where there is no other.
+  // First event of the next thread with the same number; nothing if there is none.
   [[nodiscard]] std::optional<std::int64_t> reused_ns(std::int32_t thread) const;
-  // The scheduler saw it exit: the number may be used anew.
+  // The scheduler saw the thread exit: its number may be reused.
   void end_thread(std::int32_t thread, std::int64_t time_ns);
 
   [[nodiscard]] Process& process_row(std::int32_t row) { return processes_[static_cast<std::size_t>(row)]; }
@@ -78,7 +77,7 @@ class Directory {
   std::vector<Process> processes_;
   std::vector<Thread> threads_;
   FlatMap process_by_pid_;
-  FlatMap newest_by_tid_;  // the others follow by Thread::older
+  FlatMap newest_by_tid_;  // older threads follow by Thread::older
 };
 
 }  // namespace perflab::traceview

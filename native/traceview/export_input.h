@@ -1,5 +1,4 @@
-// What exports read: the tables of a view, and what whoever exports says about them (docs/formats.md,
-// exports).
+// Input of the exports: the tables of a view, and options of the caller (docs/formats.md, exports).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct ExportTables {
   const WakeUps* wake_ups = nullptr;
 };
 
-// The tables of a View, which must outlive them. Throws std::logic_error where it has not all of them.
+// The tables of a View, which must outlive them. Throws std::logic_error if the view lacks one of them.
 template <typename AnyView>
 [[nodiscard]] ExportTables export_tables(const AnyView& view) {
   ExportTables out;
@@ -54,14 +53,14 @@ template <typename AnyView>
   return out;
 }
 
-// A stretch of time of which an end may not be known.
+// A stretch of time; begin or end may be unknown.
 struct ExportSpan {
   std::optional<std::int64_t> begin_ns, end_ns;
 };
 
 struct ExportLoss {
   ExportSpan span;
-  std::string track;  // on which it is shown: "events lost: ros2_0"
+  std::string track;  // name of the track that shows it: "events lost: ros2_0"
   std::string text;   // "12 events discarded by the tracer"
 };
 
@@ -70,31 +69,32 @@ struct ExportMark {
   std::string text;
 };
 
-// Names are by row of their tables.
+// Names are indexed by the rows of their tables.
 struct ExportOptions {
   std::optional<std::int64_t> begin_ns, end_ns;  // of the trace
   std::optional<std::int64_t> epoch_offset_ns;
   std::vector<std::string> processes, threads, callbacks, publishers, subscriptions, functions;
-  std::vector<std::string> quality;  // sentences: what to know before figures are believed
-  std::vector<ExportMark> marks;     // what to know at an instant
+  std::vector<std::string> quality;  // sentences that a reader should know before trusting the figures
+  std::vector<ExportMark> marks;     // remarks that belong to an instant
   std::vector<ExportLoss> losses;
-  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;  // in which events of user space may be missing
-  std::vector<std::pair<std::int32_t, std::int32_t>> not_taken;  // publication and subscription
-  bool wall = false;                                             // folded: weigh wall time
+  std::vector<std::pair<std::int64_t, std::int64_t>> gaps;  // stretches in which user-space events may be
+                                                            // missing
+  std::vector<std::pair<std::int32_t, std::int32_t>> not_taken;  // rows of publication and subscription
+  bool wall = false;                                             // folded: weights are wall time
 };
 
-// Throws std::invalid_argument where the JSON is not what docs/formats.md says.
+// Throws std::invalid_argument if the JSON does not match docs/formats.md.
 [[nodiscard]] ExportOptions parse_export_options(std::string_view json);
 
-// Takes what is written.
+// Receives the output.
 using ExportSink = std::function<void(std::string_view)>;
 
-// What was written and what was left out, by name.
+// Number of written and of omitted items, by name.
 using ExportCounts = std::vector<std::pair<std::string, std::uint64_t>>;
 
 inline constexpr std::int64_t kNotSeen = std::numeric_limits<std::int64_t>::min();
 
-// A text by row, or its number where there is none.
+// Text of a row, or its number if it has none.
 [[nodiscard]] std::string export_name(const std::vector<std::string>& names, std::int32_t row);
 
 // The first layer that saw a publication.

@@ -1,4 +1,4 @@
-// A hash table from 64-bit keys to row numbers: open addressing, no allocation per entry, nothing is ever erased.
+// A hash table from 64-bit keys to row numbers: open addressing, no allocation per entry, no erasure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class FlatMap {
     }
   }
 
-  // Sets the row of that key, which may be there already. `row` is not negative.
+  // Sets the row of the key, whether it exists or not. `row` is not negative.
   void set(std::uint64_t key, std::int32_t row) {
     if (2 * (size_ + 1) > cells_.size()) resize(cells_.size() == 0 ? 16 : 2 * cells_.size());
     Cell& cell = place(key);
@@ -28,7 +28,7 @@ class FlatMap {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  // visitor(key, row) for every entry, in no order.
+  // visitor(key, row) for every entry, in any order.
   template <typename Visitor>
   void for_each(Visitor&& visitor) const {
     for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -42,7 +42,8 @@ class FlatMap {
     std::int32_t row = kNone;
   };
 
-  // Handles are addresses and time stamps, whose low bits are alike; the high bits of the product are well mixed.
+  // Handles are addresses and time stamps, whose low bits are similar; the high bits of the product are well
+  // mixed.
   static std::size_t hash(std::uint64_t key) noexcept {
     key ^= key >> 32;
     key *= 0x9e3779b97f4a7c15u;

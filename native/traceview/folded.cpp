@@ -8,7 +8,7 @@
 namespace perflab::traceview {
 namespace {
 
-// Something that was open on a thread for a while.
+// A phase, callback or call that was open on a thread for a while.
 struct Frame {
   enum class Kind : std::uint8_t { function, phase, callback };
   std::int64_t begin_ns = 0, end_ns = 0;
@@ -20,10 +20,10 @@ struct Stretch {
   std::int64_t begin_ns, end_ns;
 };
 
-// Stacks as a tree: a node for each frame under each other one.
+// Stacks as a tree with one node per frame and parent.
 class Stacks {
  public:
-  // The number of a text, which may not contain what lines are made of.
+  // Number of a text; characters that separate frames and lines are replaced.
   std::int32_t text(std::string name) {
     std::replace(name.begin(), name.end(), ';', ',');
     std::replace_if(
@@ -32,7 +32,7 @@ class Stacks {
     if (is_new) texts_.push_back(std::move(name));
     return found->second;
   }
-  // The node of a frame under another; of the outermost under kNone.
+  // Node of a frame below another; kNone is the parent of the outermost.
   std::int32_t under(std::int32_t node, std::int32_t text) {
     const auto key =
         static_cast<std::uint64_t>(static_cast<std::uint32_t>(node)) << 32 | static_cast<std::uint32_t>(text);
@@ -68,13 +68,13 @@ class Stacks {
   std::vector<Node> nodes_;
 };
 
-// Gives a thread's stretches of time to the stacks that were open in them.
+// Distributes a thread's stretches of time to the stacks that were open during them.
 class Thread {
  public:
   Thread(Stacks& stacks, std::int32_t root, std::int32_t executor, std::int32_t other)
       : stacks_(stacks), root_(root), executor_(executor), other_(other) {}
 
-  // Both in the order of their begins; stretches are disjoint.
+  // Both are ordered by begin; stretches do not overlap.
   void fold(std::span<const Frame> frames, std::span<const Stretch> stretches) {
     struct Change {
       std::int64_t time_ns;
@@ -108,7 +108,7 @@ class Thread {
   }
 
  private:
-  // What is left of the stretches before that time is of the frames that are open.
+  // Gives the time of the stretches before `until` to the open frames.
   void account(std::span<const Frame> frames, std::int64_t until_ns) {
     std::int64_t ns = 0;
     while (next_ < stretches_.size() && stretches_[next_].begin_ns < until_ns) {
@@ -122,8 +122,8 @@ class Thread {
     if (ns > 0) stacks_.add(node(frames), ns);
   }
 
-  // The stack of what is open. Functions that called the executor stand above it in truth; they are shown
-  // where no callback runs, so that a callback is found in one place.
+  // Stack of the open frames. Functions that called the executor are above it in reality; they appear only
+  // where no callback runs, so that each callback has one place.
   std::int32_t node(std::span<const Frame> frames) {
     if (is_known_) return node_;
     const auto is = [&](Frame::Kind kind) {
@@ -153,9 +153,9 @@ class Thread {
   std::span<const Stretch> stretches_;
   std::size_t next_ = 0;
   std::int64_t reached_ns_ = std::numeric_limits<std::int64_t>::min();
-  std::vector<std::size_t> open_;  // frames, in the order of their begins
+  std::vector<std::size_t> open_;  // frames, ordered by begin
   std::int32_t node_ = kNone;
-  bool is_known_ = false;  // node_ is that of open_
+  bool is_known_ = false;  // node_ matches open_
 };
 
 class FoldedWriter {
@@ -199,11 +199,11 @@ class FoldedWriter {
     const ThreadStates& states = *t_.thread_states;
     if (states.thread.size() == 0) {
       throw std::invalid_argument(
-          "the trace has no scheduler events, so nobody knows what was on a CPU; record them, too, or weigh "
+          "the trace has no scheduler events, so time on a CPU is unknown; record them, too, or weigh "
           "wall time "
           "with --wall");
     }
-    for (std::size_t row = 0; row < states.thread.size(); ++row) {  // in the order of thread and time
+    for (std::size_t row = 0; row < states.thread.size(); ++row) {  // ordered by thread and time
       if (states.state[row] != ThreadState::running) continue;
       stretches_[at(states.thread[row])].push_back({states.start_ns[row], states.end_ns[row]});
     }
@@ -256,8 +256,8 @@ class FoldedWriter {
     return text;
   }
 
-  // Process and thread, with their numbers: programs are started several times, and threads have their
-  // program's name.
+  // Process and thread with their numbers: a program may run several times, and threads have the name of
+  // their program.
   std::int32_t root(std::size_t thread) {
     std::string process = "[no process known]";
     if (t_.threads->process.valid(thread)) {

@@ -16,8 +16,8 @@
 
 namespace perflab::traceview {
 
-// Lines in the order of their bytes. Throws std::invalid_argument where there are no scheduler events and
-// wall time was not asked for, and what the sink throws.
+// Lines are in byte order. Throws std::invalid_argument if the trace has no scheduler events and wall time
+// was not requested, and passes on exceptions of the sink.
 ExportCounts write_folded(const ExportTables& tables, const ExportOptions& options, const ExportSink& sink);
 
 }  // namespace perflab::traceview

@@ -18,7 +18,7 @@
 namespace perflab::traceview {
 namespace {
 
-// Reads of a file in memory that never leave it.
+// Bounds-checked reads of a file in memory.
 class Bytes {
  public:
   explicit Bytes(std::span<const char> data) noexcept : data_(data) {}
@@ -38,8 +38,8 @@ class Bytes {
   std::span<const char> data_;
 };
 
-// A file of programs or libraries in memory: only what is looked at is read. Nothing of anything else, which
-// might wait for ever, have no end, or do something when it is read.
+// Maps a program or library; only the pages that are read are loaded. Other kinds of files are refused:
+// reading them may block, never end or have side effects.
 std::shared_ptr<const ctf::MappedFile> program_at(const std::string& path) {
   std::error_code error;
   const auto real = std::filesystem::canonical(path, error);
@@ -55,14 +55,14 @@ std::shared_ptr<const ctf::MappedFile> program_at(const std::string& path) {
   }
 }
 
-// The first text in a string table at that offset.
+// Text at that offset of a string table.
 std::string_view text_at(std::span<const char> strings, std::uint64_t offset) noexcept {
   if (offset >= strings.size()) return {};
   const char* text = strings.data() + offset;
   return {text, strnlen(text, strings.size() - static_cast<std::size_t>(offset))};
 }
 
-constexpr std::uint64_t kLargestTable = std::uint64_t{256} << 20U;  // of symbols, in bytes
+constexpr std::uint64_t kLargestTable = std::uint64_t{256} << 20U;  // limit of a symbol table in bytes
 
 constexpr std::uint64_t aligned(std::uint64_t size) noexcept { return (size + 3) & ~std::uint64_t{3}; }
 
@@ -110,7 +110,7 @@ std::optional<SymbolTable> SymbolTable::read(const std::string& path) {
     Elf64_Shdr section{}, names{};
     if (!bytes.read(header.e_shoff + i * sizeof(section), section)) break;
     if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
-    // A file has one of each; a broken one may say that it has thousands, each as large as itself.
+    // A file has one of each; a damaged file may claim thousands, each as large as the file itself.
     if (std::exchange(section.sh_type == SHT_SYMTAB ? has_table : has_dynamic_table, true)) continue;
     if (section.sh_size > kLargestTable) continue;
     if (!bytes.read(header.e_shoff + section.sh_link * sizeof(names), names)) continue;
@@ -142,7 +142,7 @@ std::optional<std::string> SymbolTable::name_at(std::uint64_t address) const {
       std::lower_bound(symbols_.begin(), after, start,
                        [](const Symbol& symbol, std::uint64_t value) { return symbol.address < value; });
   for (auto symbol = first; symbol != after; ++symbol) {
-    // Hand-written assembly may have no size; it is known by its first instruction.
+    // Hand-written assembly may have size 0; only its first instruction identifies it.
     if (address - symbol->address < std::max<std::uint64_t>(1, symbol->size)) return symbol->name;
   }
   return std::nullopt;
@@ -160,13 +160,13 @@ void FunctionModel::binary(std::int32_t process, std::uint64_t base, std::uint64
   auto& loaded = loaded_[process];
   if (const auto known = loaded.find(base); known != loaded.end()) {
     const Binary& there = binaries_[at(known->second)];
-    if (there.path == path && there.size == size) return;  // the dump of the state repeats what was loaded
+    if (there.path == path && there.size == size) return;  // the state dump repeats libraries that are
+                                                           // already known
     unload(process, base);
   }
   loaded[base] = static_cast<std::int32_t>(binaries_.size());
   binaries_.push_back({base, size, std::string(path), is_position_independent, {}});
-  // Functions that were called before the trace said where they are; its dump of the state comes after the
-  // first calls.
+  // Functions that were called before the trace gave their location: the state dump follows the first calls.
   for (Function& function : rows_) {
     if (function.process == process && function.binary < 0)
       function.binary = binary_at(process, function.address);
@@ -184,7 +184,7 @@ void FunctionModel::unload(std::int32_t process, std::uint64_t base) {
   auto& loaded = loaded_[process];
   const auto found = loaded.find(base);
   if (found == loaded.end()) return;
-  // Another library may come to lie at the same addresses: its functions are others.
+  // Another library may be loaded at the same addresses; its functions are different ones.
   const std::int32_t binary = found->second;
   std::erase_if(function_by_address_,
                 [&](const auto& entry) { return rows_[at(entry.second)].binary == binary; });

@@ -1,14 +1,12 @@
-// Calls of functions of programs that were built with -finstrument-functions, and what the functions are
-// called.
+// Function calls of programs built with -finstrument-functions, and the names of the functions.
 //
-// Each thread has a stack of calls. An exit ends the innermost call of that function; calls above it whose
-// exits were not seen (longjmp, lost events) stay without an end, and so do calls that are open at the end of
-// the trace. An exit of a function that is not on the stack is only counted. Tracers that do not say which
-// function was left (address nothing) end the innermost call.
+// Each thread has a stack of calls. An exit ends the innermost call of its function. Calls above it whose
+// exits are missing (longjmp, lost events) have no end, and neither have calls that are open at the end of
+// the trace. An exit of a function that is not on the stack is only counted. If a tracer does not record
+// which function was left (null address), an exit ends the innermost call.
 //
-// Names come from the symbol tables of the programs and libraries that were loaded at that address, where
-// their files are on this machine and are the ones that were traced (by their build ids, where the trace has
-// them).
+// Names come from the symbol tables of the programs and libraries that were loaded at the address. Their
+// files must be on this machine and be the traced ones (compared by build id if the trace has it).
 //
 // Example:
 //   FunctionModel model;
@@ -35,14 +33,14 @@ namespace perflab::traceview {
 // Names of the functions in an ELF file (64 bit), by address.
 class SymbolTable {
  public:
-  // Nothing where the file cannot be read or is no such file.
+  // Nothing if the file cannot be read or is not 64-bit ELF.
   [[nodiscard]] static std::optional<SymbolTable> read(const std::string& path);
 
-  // The mangled name of the function that this address of the file is in; nothing where there is none. Of
-  // several names for one address a global one, then the first in the file.
+  // Mangled name of the function that contains this address of the file; nothing if there is none. If an
+  // address has several names, a global one wins, then the first in the file.
   [[nodiscard]] std::optional<std::string> name_at(std::uint64_t address) const;
   [[nodiscard]] const std::vector<std::uint8_t>& build_id() const noexcept { return build_id_; }
-  // The file's address of its first loaded byte.
+  // Address of the first loaded byte, as the file states it.
   [[nodiscard]] std::uint64_t first_address() const noexcept { return first_address_; }
 
  private:
@@ -58,28 +56,29 @@ class SymbolTable {
 
 class FunctionModel {
  public:
-  // Why functions have no symbol, and what did not fit together; numbers of functions, then of events.
+  // Reasons why functions have no symbol (numbers of functions), and mismatches (numbers of events).
   struct Counts {
-    std::uint64_t functions_of_unknown_binaries = 0;  // none was loaded there as far as the trace says
-    std::uint64_t functions_of_absent_files = 0;  // the file is not on this machine, or is no ELF file
-    std::uint64_t functions_of_other_builds = 0;  // the file on this machine is not the one that was traced
-    std::uint64_t functions_without_symbols = 0;  // the file's symbol tables name no function at that address
+    std::uint64_t functions_of_unknown_binaries = 0;  // the trace shows no binary at their address
+    std::uint64_t functions_of_absent_files = 0;  // their file is not on this machine, or not ELF
+    std::uint64_t functions_of_other_builds = 0;  // their file on this machine is not the traced one
+    std::uint64_t functions_without_symbols = 0;  // the symbol tables of their file have no function at their
+                                                  // address
     std::uint64_t entries_without_exit = 0;
     std::uint64_t exits_without_entry = 0;
   };
 
-  // Events in the order of time. `thread` and `process` are rows of those tables.
+  // Events must be in the order of time. `thread` and `process` are rows of those tables.
   void entry(std::int32_t thread, std::int32_t process, std::int64_t time_ns, std::uint64_t address);
   void exit(std::int32_t thread, std::int32_t process, std::int64_t time_ns,
             std::optional<std::uint64_t> address);
-  // A program or library lies in [base, base + size) of the process, from here on. Where its code is not
+  // From now on, a program or library occupies [base, base + size) of the process. If its code is not
   // position independent, addresses are those of its file.
   void binary(std::int32_t process, std::uint64_t base, std::uint64_t size, std::string_view path,
               bool is_position_independent);
   void build_id(std::int32_t process, std::uint64_t base, std::span<const std::uint8_t> id);
   void unload(std::int32_t process, std::uint64_t base);
 
-  // No more events; looks names up.
+  // Ends the input and looks up the names.
   void finish();
 
   // After finish():
@@ -97,7 +96,7 @@ class FunctionModel {
   struct Function {
     std::int32_t process = 0;
     std::uint64_t address = 0;
-    std::int32_t binary = -1;  // into binaries_
+    std::int32_t binary = -1;  // index into binaries_
   };
   struct Open {
     std::uint64_t address;
@@ -117,7 +116,7 @@ class FunctionModel {
 
   [[nodiscard]] std::int32_t binary_at(std::int32_t process, std::uint64_t address) const;
   std::int32_t function_of(std::int32_t process, std::uint64_t address);
-  // Its name, or why it has none is counted.
+  // Name of the function; counts the reason if it has none.
   [[nodiscard]] std::optional<std::string> symbol_of(const Function& function, const Binary& binary,
                                                      const std::optional<SymbolTable>& symbols);
 
@@ -125,14 +124,14 @@ class FunctionModel {
   Functions functions_;
   Counts counts_;
   std::vector<Function> rows_;
-  std::vector<Binary> binaries_;  // all that ever were loaded
+  std::vector<Binary> binaries_;  // all binaries that were ever loaded
   std::unordered_map<std::int32_t, std::map<std::uint64_t, std::int32_t>> loaded_;  // by process and base
-  // A function's row while the binary that it is in stays loaded.
+  // Row of a function while its binary stays loaded.
   std::unordered_map<Key, std::int32_t, Hash> function_by_address_;
   std::vector<std::vector<Open>> stacks_;  // by thread
 };
 
-// As in C++ source; as it is where it is no mangled name.
+// The name as in C++ source; unchanged if it is not mangled.
 [[nodiscard]] std::string demangled(const std::string& symbol);
 
 }  // namespace perflab::traceview

@@ -1,5 +1,6 @@
-// An array that grows to hundreds of megabytes without being copied: large ones live in pages of their own, which the kernel
-// moves by remapping them, and may be huge pages. Only for trivially copyable values. Does what std::vector does by these names.
+// An array that grows to hundreds of megabytes without copying: large arrays have their own pages, which the
+// kernel moves by remapping and may make huge pages. Only for trivially copyable values. Members behave like
+// those of std::vector with the same name.
 #pragma once
 
 #include <sys/mman.h>
@@ -45,7 +46,7 @@ class GrowingArray {
   [[nodiscard]] const T* data() const noexcept { return data_; }
 
  private:
-  static constexpr std::size_t kMapped = std::size_t{1} << 20;  // bytes from which on pages are mapped
+  static constexpr std::size_t kMapped = std::size_t{1} << 20;  // from this size on, pages are mapped
 
   void swap(GrowingArray& other) noexcept {
     std::swap(data_, other.data_);
@@ -69,7 +70,7 @@ class GrowingArray {
     if (made == MAP_FAILED) throw std::bad_alloc();
     if (is_mapped(capacity)) {
       if (!is_mapped(capacity_)) std::free(data_);
-      (void)madvise(made, bytes, MADV_HUGEPAGE);  // only a wish
+      (void)madvise(made, bytes, MADV_HUGEPAGE);  // failure is harmless
     }
     data_ = static_cast<T*>(made);
     capacity_ = capacity;

@@ -50,7 +50,8 @@ constexpr std::uint64_t kBegin = 1, kEnd = 2, kInstant = 3;  // Type
 namespace annotation {  // track_event/debug_annotation.proto
 constexpr std::uint32_t kNameIid = 1, kInt = 4, kText = 6, kPointer = 7, kTextIid = 17;
 }
-namespace interned {  // interned_data/interned_data.proto; its entries all have iid = 1 and their text as 2
+namespace interned {  // interned_data/interned_data.proto; in all its entries field 1 is iid and field 2 is
+                      // the text
 constexpr std::uint32_t kCategories = 1, kEventNames = 2, kAnnotationNames = 3, kAnnotationTexts = 29;
 constexpr std::uint32_t kIid = 1, kText = 2;
 }  // namespace interned
@@ -65,16 +66,16 @@ constexpr std::uint32_t kSwitchTime = 1, kSwitchState = 2, kSwitchPid = 3, kSwit
 constexpr std::uint64_t kRunnable = 0, kSleeping = 1, kUninterruptible = 2, kDead = 0x10, kPreempted = 0x100;
 constexpr std::uint64_t kStopped = 0x4, kTraced = 0x8;
 constexpr std::uint64_t kOther = 0x40 | 0x80;  // "PI": parked or idle
-constexpr std::uint64_t kUnknown = 0x8000;     // no state at all: NULL in Perfetto's tables
+constexpr std::uint64_t kUnknown = 0x8000;     // no state: NULL in Perfetto's tables
 }  // namespace ftrace
 }  // namespace proto
 
-constexpr std::uint64_t kSequence = 1;            // all packets are of one writer
+constexpr std::uint64_t kSequence = 1;            // one writer makes all packets
 constexpr std::int32_t kNextNumber = 10'000'000;  // above all pids of Linux (at most 4,194,304)
 constexpr std::size_t kSwitchesPerBundle = 4096;
 constexpr std::size_t kFlush = std::size_t{1} << 20;
 
-// Rows of a table by the row of another that they name, in their order.
+// Rows of a table, grouped by the row of another table that they refer to; order is kept.
 class Groups {
  public:
   Groups(const Int32& keys, std::size_t groups) : first_(groups + 1) {
@@ -99,7 +100,7 @@ class Groups {
   std::vector<std::uint32_t> first_, rows_;
 };
 
-// What may stand on a track: all kinds of one track nest.
+// Slices of all kinds on one track nest.
 struct Slice {
   enum class Kind : std::uint8_t { callback, publication, phase, function, loss };
   std::int64_t begin_ns = 0, end_ns = kNotSeen;
@@ -107,7 +108,7 @@ struct Slice {
   Kind kind = Kind::callback;
 };
 
-// Perfetto knows each number once: of several with one number the first keeps it.
+// Numbers are unique in Perfetto: if several objects share a number, the first keeps it.
 class Numbers {
  public:
   Numbers(const Processes& processes, const Threads& threads) {
@@ -136,7 +137,7 @@ class Numbers {
     const bool is_last = number > std::numeric_limits<std::int32_t>::max() - kNextNumber;
     return is_last ? number % kNextNumber + 1 : number + kNextNumber;
   }
-  // The number of a process is that of its main thread alone; 0 is the idle task.
+  // A process number is shared only by its main thread; 0 is the idle task.
   [[nodiscard]] bool is_free(std::int32_t number, std::int32_t process) const {
     const auto owner = owner_.find(number);
     return number != 0 && (owner == owner_.end() || owner->second == process) && !used_.contains(number);
@@ -197,7 +198,7 @@ class PerfettoWriter {
     out_.clear();
   }
 
-  // The number of a text, which is in the same packet or an earlier one.
+  // Number of a text that this packet or an earlier one defines.
   std::uint64_t intern(std::uint32_t kind, std::string_view text) {
     auto& texts = texts_[kind];
     const auto [found, is_new] = texts.try_emplace(std::string(text), texts.size() + 1);
@@ -220,7 +221,7 @@ class PerfettoWriter {
   void annotate(const char* name, std::int64_t value) {
     annotate(name, [&] { out_.integer(proto::annotation::kInt, value); });
   }
-  // Nothing where it has no place in 64 bits: times of broken packets may be anything.
+  // Omitted if it does not fit 64 bits: damaged packets may have any time.
   void annotate_difference(const char* name, std::int64_t later, std::int64_t earlier) {
     std::int64_t value = 0;
     if (!__builtin_sub_overflow(later, earlier, &value)) annotate(name, value);
@@ -257,8 +258,8 @@ class PerfettoWriter {
   }
   [[nodiscard]] std::uint64_t quality_track() const { return thread_track(t_.threads->tid.size()); }
 
-  // What stands before all events
-  // ----------------------------------------------------------------------------------
+  // Preamble
+  // ------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] std::int64_t begin_ns() const { return options_.begin_ns.value_or(0); }
 
@@ -270,8 +271,8 @@ class PerfettoWriter {
           out_.varint(proto::defaults::kClock, proto::clocks::kBoottime);
         },
         proto::packet::kStateCleared);
-    // Perfetto takes ftrace's times for those of the boot clock, and that for its own. The trace's clock is
-    // called so here, too: only its distance to the time of day matters.
+    // Perfetto takes ftrace times as boot clock and the boot clock as its own. The trace's clock gets that
+    // name here; only its offset to the time of day matters.
     packet([&] {
       const Message message(out_, proto::packet::kClockSnapshot);
       const auto clock = [&](std::uint64_t id, std::int64_t time_ns) {
@@ -288,7 +289,7 @@ class PerfettoWriter {
       }
       out_.varint(proto::clocks::kPrimary, proto::clocks::kBoottime);
     });
-    // Perfetto reads prev_state as the kernel of this release writes it.
+    // Perfetto decodes prev_state as the kernel of this release encodes it.
     packet([&] {
       const Message message(out_, proto::packet::kSystemInfo);
       const Message uts_name(out_, proto::system::kUtsname);
@@ -337,7 +338,7 @@ class PerfettoWriter {
         const char* when = is_instant           ? "at this time"
                            : loss.span.begin_ns ? "at this time or later"
                            : loss.span.end_ns   ? "at this time or earlier"
-                                                : "nobody knows when";
+                                                : "time unknown";
         const std::int64_t time = loss.span.end_ns.value_or(loss.span.begin_ns.value_or(begin_ns()));
         instant(uuid, time, "loss", loss.text, [&] { annotate_text("when", when); });
       }
@@ -374,7 +375,7 @@ class PerfettoWriter {
     callback_iids_.resize(t_.callbacks->handle.size());
     function_iids_.resize(options_.functions.size());
     for (std::size_t i = 0; i < threads; ++i) {
-      if (!t_.threads->process.valid(i)) continue;  // only the scheduler knows it
+      if (!t_.threads->process.valid(i)) continue;  // only the scheduler knows the thread
       describe(i);
       std::vector<Slice> slices;
       for (const std::uint32_t row : callbacks.of(i)) {
@@ -429,7 +430,7 @@ class PerfettoWriter {
     write_nested(thread_track(thread, child), slices);
   }
 
-  // A publication lasts from the first layer that saw it to the last.
+  // A publication lasts from the first layer that recorded it to the last.
   void add_publication(std::uint32_t row, std::vector<Slice>& slices) {
     const Publications& table = *t_.publications;
     const auto first = published_ns(table, row);
@@ -442,14 +443,14 @@ class PerfettoWriter {
     slices.push_back({*first, last, row, Slice::Kind::publication});
   }
 
-  // Slices of a track must nest, and what has no end must not take in what follows it.
+  // Slices of a track must nest, and a slice without an end must not contain what follows it.
   void write_nested(std::uint64_t on, std::vector<Slice>& slices) {
     std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
       if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
       if ((a.end_ns == kNotSeen) != (b.end_ns == kNotSeen)) return a.end_ns == kNotSeen;
       return a.end_ns > b.end_ns;
     });
-    std::vector<std::int64_t> open;  // their ends
+    std::vector<std::int64_t> open;  // ends of the open slices
     const auto close_until = [&](std::int64_t time_ns) {
       for (; !open.empty() && open.back() <= time_ns; open.pop_back()) {
         track_event(on, open.back(), proto::event::kEnd, [] {});
@@ -569,7 +570,8 @@ class PerfettoWriter {
     annotate_text("callback", export_name(options_.callbacks, t_.phases->callback[slice.row]));
   }
 
-  // Which publication each callback instance handles: by a take, or a delivery within the process.
+  // Finds the publication that each callback instance handles: by its take, or its delivery within the
+  // process.
   void find_flows() {
     const CallbackInstances& table = *t_.callback_instances;
     handled_.resize(table.callback.size());
@@ -594,7 +596,7 @@ class PerfettoWriter {
     return after != options_.gaps.begin() && std::prev(after)->second >= begin_ns;
   }
 
-  // Messages that were overwritten in a ring buffer, or not taken from the middleware.
+  // Finds messages that were overwritten in a ring buffer or not taken from the middleware.
   void find_lost_messages(std::size_t threads) {
     const auto add = [&](std::optional<std::int32_t> thread, std::int64_t time_ns, std::string text) {
       if (!thread || at(*thread) >= threads) {
@@ -634,7 +636,7 @@ class PerfettoWriter {
   // Scheduler
   // ----------------------------------------------------------------------------------------------------------
 
-  // Perfetto makes its tables of events: a switch to each stretch of running, one away from it where nothing
+  // Perfetto derives its tables from events: a switch to each stretch of running, a switch away if nothing
   // follows on the CPU, and a waking where a thread begins to wait for a CPU.
   void write_scheduler() {
     const ThreadStates& states = *t_.thread_states;
@@ -677,8 +679,8 @@ class PerfettoWriter {
     for (std::size_t host = 1; host < hosts; ++host) first_cpu_[host] = first_cpu_[host - 1] + cpus[host - 1];
   }
 
-  // Of each stretch of running, the state in which it leaves the CPU: one that is known until the thread runs
-  // again, or to the end. Perfetto would draw another one until then, whatever lies between.
+  // For each stretch of running: the state after it, if it is known until the thread runs again or to the
+  // end. Otherwise Perfetto would show one state for the whole time.
   void find_states_after() {
     const ThreadStates& states = *t_.thread_states;
     const std::size_t n = states.thread.size();
@@ -703,7 +705,7 @@ class PerfettoWriter {
       if (is_known) {
         if (runs) state_after_[row] = encoded(states, row);
         for (std::size_t i = runs ? row + 1 : row; i < next; ++i) {
-          // A thread that is given to another CPU while it waits goes on waiting.
+          // A thread that moves to another CPU while waiting continues to wait.
           const bool waits_on = i > row && states.state[i - 1] == ThreadState::woken;
           is_waking_[i] = states.state[i] == ThreadState::woken && !waits_on;
         }
@@ -746,7 +748,7 @@ class PerfettoWriter {
     const auto idle = [&](std::int64_t time_ns, std::uint64_t state) {
       add_switch(cpu, bundle, time_ns, state, kNone);
     };
-    // Perfetto only takes note of the first switch of a CPU.
+    // Perfetto only registers the CPU at its first switch.
     idle(states.start_ns[rows.front()], proto::ftrace::kRunnable);
     std::optional<std::uint32_t> before;
     for (const std::uint32_t row : rows) {
@@ -760,14 +762,14 @@ class PerfettoWriter {
       add_switch(cpu, bundle, states.start_ns[row], state, static_cast<std::int32_t>(row));
       before = row;
     }
-    // What runs when the scheduler's events end goes on as far as anybody knows.
+    // The thread that runs at the last scheduler event is shown as running on.
     const bool goes_on =
         !states.end_state.valid(*before) && states.end_ns[*before] >= last_state_ns_[host_of(*before)];
     if (!goes_on) idle(states.end_ns[*before], state_after_[*before]);
     write_switches(cpu, bundle);
   }
 
-  // To the thread of that row of states; none: to the idle task.
+  // Switches to the thread of that row of states, or to the idle task if there is none.
   void add_switch(std::uint32_t cpu, Switches& bundle, std::int64_t time_ns, std::uint64_t state,
                   std::int32_t row) {
     const auto place = at(row);
@@ -815,9 +817,9 @@ class PerfettoWriter {
     });
   }
 
-  // Where a wait for a CPU begins: sched_wakeup, which Perfetto calls waking. Written after all switches: of
-  // two events at one instant the first in the file counts first, and a thread is switched away before it is
-  // woken.
+  // sched_wakeup at the begin of each wait for a CPU; Perfetto calls it waking. Written after all switches:
+  // of two events at the same instant Perfetto takes the first in the file first, and a thread is switched
+  // away before it wakes up.
   void write_wakings() {
     const ThreadStates& states = *t_.thread_states;
     const Groups wake_ups(t_.wake_ups->thread, t_.threads->tid.size());
@@ -842,7 +844,7 @@ class PerfettoWriter {
     const auto found = std::lower_bound(
         of_thread.begin(), of_thread.end(), states.start_ns[row],
         [&](std::uint32_t i, std::int64_t time) { return t_.wake_ups->wakeup_ns[i] < time; });
-    std::int32_t waker = 0;  // the idle task: not known, or an interrupt
+    std::int32_t waker = 0;  // idle task: unknown waker, or an interrupt
     if (found != of_thread.end() && t_.wake_ups->wakeup_ns[*found] == states.start_ns[row] &&
         t_.wake_ups->by_thread.valid(*found)) {
       waker = numbers_.tid(at(t_.wake_ups->by_thread[*found]));

@@ -24,7 +24,7 @@
 
 namespace perflab::traceview {
 
-// Throws what the sink throws.
+// Passes on exceptions of the sink.
 ExportCounts write_perfetto(const ExportTables& tables, const ExportOptions& options, const ExportSink& sink);
 
 }  // namespace perflab::traceview

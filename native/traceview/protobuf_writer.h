@@ -1,5 +1,5 @@
-// Writes protobuf messages (https://protobuf.dev/programming-guides/encoding/) field by field into memory.
-// Nothing is checked against a schema: whoever writes says field numbers.
+// Writes protobuf messages (https://protobuf.dev/programming-guides/encoding/) into memory, field by field.
+// The caller gives the field numbers; nothing is checked against a schema.
 //
 // Example:
 //   ProtobufWriter writer;
@@ -33,17 +33,17 @@ class ProtobufWriter {
     for (std::size_t i = 0; i < raw.size(); ++i) raw[i] = static_cast<char>(value >> (8 * i) & 0xff);
     bytes_.append(raw.data(), raw.size());
   }
-  // string and bytes; also messages and packed fields that were written elsewhere.
+  // string and bytes; also messages and packed fields that were encoded elsewhere.
   void text(std::uint32_t field, std::string_view value) {
     tag(field, 2);
     append_varint(value.size());
     bytes_.append(value);
   }
 
-  // A message within this one: what is written until `end` is in it. They nest.
+  // Begins a nested message, which contains all fields up to `end`.
   [[nodiscard]] std::size_t begin(std::uint32_t field) {
     tag(field, 2);
-    bytes_.push_back('\0');  // of the length; most messages here are shorter than 128 bytes
+    bytes_.push_back('\0');  // placeholder of the length; most messages here are shorter than 128 bytes
     return bytes_.size();
   }
   void end(std::size_t begun) {
@@ -56,7 +56,7 @@ class ProtobufWriter {
     if (used > 1) bytes_.insert(begun, raw.data() + 1, used - 1);
   }
 
-  // The same for as long as the object lives.
+  // A nested message that ends with the object's scope.
   class Message {
    public:
     Message(ProtobufWriter& writer, std::uint32_t field) : writer_(writer), begun_(writer.begin(field)) {}
@@ -69,7 +69,7 @@ class ProtobufWriter {
     std::size_t begun_;
   };
 
-  // A number without a tag: of a packed field, which is written like a text.
+  // A number without a tag, for a packed field that is then written with text().
   void append_varint(std::uint64_t value) {
     while (value >= 0x80) {
       bytes_.push_back(static_cast<char>((value & 0x7f) | 0x80));

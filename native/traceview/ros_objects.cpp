@@ -1,4 +1,4 @@
-// ROS objects: what initialises them, and what other events refer to.
+// ROS objects: events that initialise them, and references from other events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,8 +72,8 @@ std::int32_t Ros::owner_of(const Object& callback) const {
   return callback.rclcpp == kNone ? callback.owner : rclcpp_subscriptions_[at(callback.rclcpp)].subscription;
 }
 
-// rclcpp's object of that address, a new one where `is_known` says that the event is of another object than
-// the last.
+// rclcpp's object at that address; a new one if `is_known` shows that the event belongs to another object
+// than the last.
 std::int32_t Ros::rclcpp_subscription(Process& process, std::uint64_t address,
                                       bool is_known(const RclcppSubscription&)) {
   std::int32_t row = process.rclcpp_subscriptions.find(address);
@@ -89,7 +89,7 @@ void Ros::add_gid(const Emitted& e, Objects& objects, const FlatMap& by_rmw) {
   namespace f = field::rmw_endpoint_init;
   const std::uint64_t rmw = e.value(f::rmw);
   std::string gid = e.hex(f::gid);
-  // Clients are known to the rmw layer after the rcl layer named them; publishers and subscriptions before.
+  // The rmw layer knows a client after the rcl layer named it, but publishers and subscriptions before.
   if (const std::int32_t row = by_rmw.find(rmw); row != kNone && objects[at(row)].gid.empty())
     objects[at(row)].gid = gid;
   e.process.rmw_gids[rmw] = std::move(gid);
@@ -107,7 +107,7 @@ void Ros::add_endpoint(const Emitted& e, Objects& objects, FlatMap& map, FlatMap
   by_rmw.set(*object.rmw_handle, row);
   if (const auto gid = e.process.rmw_gids.find(*object.rmw_handle); gid != e.process.rmw_gids.end()) {
     object.gid = gid->second;
-    // The middleware's name of a writer is the first half of a longer one of the rmw layer.
+    // The middleware's name of a writer is the first half of the rmw layer's name.
     const auto writer = e.process.writer_by_gid.find(std::string_view(object.gid).substr(0, 32));
     if (&objects == &publisher_objects_ && writer != e.process.writer_by_gid.end())
       e.process.writers.set(writer->second, row);
@@ -121,7 +121,7 @@ void Ros::add_owner(const Emitted& e, CallbackKind kind, std::int32_t owner) {
   callback.owner = owner;
 }
 
-// rclcpp tells nothing of waitables, nor of what other threads do. Those of perflab's graphs and programs register
+// rclcpp has no events for waitables or other threads. perflab's graphs and programs register theirs as
 // "perflab::waitable(/node, name)" and "perflab::span(/node, name)".
 void Ros::name_by_symbol(Object& callback) const {
   using Prefix = std::pair<std::string_view, CallbackKind>;
@@ -158,7 +158,7 @@ void Ros::add_ring_buffer(const Emitted& e) {
   }
 }
 
-// Messages of these subscriptions go into what these publishers publish, though in no callback of theirs.
+// Links messages of these subscriptions with what these publishers publish outside of their callbacks.
 void Ros::add_links(const Emitted& e) {
   namespace f = field::message_link;
   const LinkKind kind =
@@ -300,7 +300,8 @@ void Ros::write_objects() {
                                                                    : service_objects_;
       owner = &owners[at(owner_row)];
     }
-    const Object& named = owner == nullptr ? o : *owner;  // a waitable or span says itself whose it is
+    const Object& named = owner == nullptr ? o : *owner;  // the symbol of a waitable or span contains its
+                                                          // node
     callbacks.push(o.process, o.handle, o.kind, row_or_null(owner_row), row_or_null(named.node),
                    text_or_null(named.name), text_or_null(o.symbol), o.from_ns, o.to_ns);
   }

@@ -1,4 +1,4 @@
-// When threads certainly ran: the instants of what they did in user space.
+// Instants at which threads certainly ran, because they emitted user-space events.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace perflab::traceview {
 
-// Sorts the instants once, when first asked. The tables must be complete and outlive it.
+// Sorts the instants once, at the first query. The tables must be complete and outlive this object.
 class RunTimes {
  public:
   RunTimes(const Ros& ros, std::size_t threads) : ros_(ros), threads_(threads) {}
 
-  // The first instant after begin and before end at which the thread did something.
+  // The first instant between begin and end at which the thread emitted an event.
   [[nodiscard]] std::optional<std::int64_t> first_in(std::int32_t thread, std::int64_t begin_ns, std::int64_t end_ns);
 
  private:

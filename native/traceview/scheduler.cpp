@@ -13,9 +13,9 @@ namespace perflab::traceview {
 namespace {
 
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
-constexpr std::size_t kLongestName = 15;  // of a thread, in the kernel
+constexpr std::size_t kLongestName = 15;  // limit of a thread's name in the kernel
 constexpr std::int64_t kClocksApartNs =
-    10'000;  // what a tracer of the kernel and one of user space may differ by
+    10'000;  // tolerance between time stamps of a kernel tracer and a user-space tracer
 
 enum class Doing : std::uint8_t { unknown, running, preempted, blocked, woken, stopped, traced };
 
@@ -24,7 +24,7 @@ ThreadState state_of(Doing doing) noexcept {
                                   static_cast<std::uint8_t>(Doing::running));
 }
 
-// Off its CPU, and not waiting for one: until it is woken.
+// Off its CPU and not waiting for one, until it is woken.
 bool is_asleep(Doing doing) noexcept {
   return doing == Doing::blocked || doing == Doing::stopped || doing == Doing::traced;
 }
@@ -40,30 +40,31 @@ Doing asleep_after(EndState state) noexcept {
   }
 }
 
-// One use of a thread number: from its first event until the thread ends or the number is used anew.
+// One use of a thread number: from its first event until the thread ends or the number is reused.
 struct Life {
   std::int32_t thread = -1;  // row of the directory
   std::int32_t host = 0;
   std::int32_t tid = 0;
   std::int64_t first_ns = 0, last_ns = 0;
-  std::int64_t expires_ns = kForever;  // user space shows another thread with this number from here on
+  std::int64_t expires_ns = kForever;  // user space shows another thread with this number from this time on
   Doing doing = Doing::unknown;
-  bool tentative = false;  // woken, but nothing shows that it did not run already
-  bool begun = false;      // it was switched or woken
+  bool tentative = false;  // woken, but it may have run already
+  bool begun = false;      // a switch or wake-up of it was recorded
   bool exiting = false;
-  bool kept = false;  // of a process tree; every thread, where not only such were recorded
+  bool kept = false;  // belongs to a recorded process tree; true for all threads if the recording is not
+                      // limited
   bool dead = false;
   std::int64_t since_ns = 0;
-  std::int32_t cpu = kNoNumber;   // where it runs or waits
-  std::int32_t home = kNoNumber;  // where it ran last or was moved to
+  std::int32_t cpu = kNoNumber;   // CPU on which it runs or waits
+  std::int32_t home = kNoNumber;  // CPU on which it ran last or to which it was moved
   std::int32_t priority = kNoNumber;
   std::int64_t off_cpu_ns = kNoTime;  // it certainly did not run at this instant
-  std::int64_t held_ns = 0;           // while it waits: holds are written down up to here
-  std::uint32_t wait = 0;             // while it waits: into `waits`
+  std::int64_t held_ns = 0;           // while it waits: holds are written up to this time
+  std::uint32_t wait = 0;             // while it waits: index into `waits`
   std::int64_t waking_ns = kNoTime;   // of the first sched_waking since it ran
   std::int32_t waker = kUnknown;
-  std::int64_t wake_up = -1;  // the wake-up since which it has not run
-  std::int64_t futex = -1;    // the call in which it waits at an address
+  std::int64_t wake_up = -1;  // wake-up since which it has not run
+  std::int64_t futex = -1;    // call in which it waits at an address
 };
 
 struct Loss {
@@ -72,44 +73,45 @@ struct Loss {
   std::int64_t begin_ns, end_ns;
 };
 
-// Who had a CPU, by the recorder.
+// Holder of a CPU, as the recorder reported it.
 struct Held {
   std::int64_t begin_ns, end_ns;
   std::int32_t holder;  // a life, or kIdle
 };
-constexpr std::size_t kHeldKept = 64;  // of a CPU: they are about the event that follows them
+constexpr std::size_t kHeldKept = 64;  // kept per CPU: each belongs to an event that follows soon
 
 struct Cpu {
   std::int32_t current = kUnknown;   // a life, or one of the constants
-  std::int64_t since_ns = kForever;  // from when on; of kUnknown: from when on a switch would have been seen
+  std::int64_t since_ns = kForever;  // begin of that; for kUnknown: time from which a switch would have been
+                                     // recorded
   std::int64_t loss_end_ns = kNoTime;
   std::int64_t last_switch_ns = kNoTime;
   bool seen = false;
   bool recorded = false;
-  bool named = false;  // by an event, as where a thread is to run
+  bool named = false;  // an event named this CPU, e.g. as destination of a thread
   std::vector<std::int32_t> waiting;
-  std::vector<Held> held;  // in the order of time, none overlaps another
+  std::vector<Held> held;  // ordered by time, without overlaps
 };
 
 struct Host {
   std::vector<Cpu> cpus;
-  std::vector<std::int32_t> lives;         // that have not ended, for losses
-  std::vector<Loss> losses;                // that are still to come, the next one last
+  std::vector<std::int32_t> lives;         // that have not ended; losses need them
+  std::vector<Loss> losses;                // still to come, the next one last
   std::int64_t loss_end_ns = kNoTime;      // of any CPU
-  std::int64_t all_loss_end_ns = kNoTime;  // of those that concern all CPUs
+  std::int64_t all_loss_end_ns = kNoTime;  // of losses that concern all CPUs
   std::int64_t last_ns = kNoTime;
   bool has_wakeups = false;
   bool filtered = false;
 };
 
-// A thread was switched away although no switch to it was recorded: it began to run somewhere in between.
+// A thread was switched away without a recorded switch to it: it began to run at an unknown time in between.
 struct Gap {
   std::int64_t begin_ns, end_ns;
   std::int32_t life, cpu, priority;
   EndState end_state;
 };
 
-// The name that a thread gets from the program that it executes.
+// The name that the kernel gives a thread when it executes this program.
 std::string_view name_of_program(std::string_view file) noexcept {
   if (const auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   return file.substr(0, kLongestName);
@@ -125,7 +127,7 @@ struct Scheduler::State {
   std::vector<Host> hosts;
   std::vector<Life> lives;
   FlatMap life_by_tid;
-  std::vector<bool> waits;  // whether each wait is claimed
+  std::vector<bool> waits;  // whether each wait is kept
   SchedulerRows rows;
   std::vector<Loss> late_losses;
   std::vector<Gap> gaps;
@@ -149,7 +151,7 @@ struct Scheduler::State {
     return of.cpus[place(number)];
   }
 
-  // The life that this number stands for at that instant.
+  // The life with this number at that instant.
   std::int32_t life(std::int32_t host_row, std::int32_t tid, std::int64_t time) {
     std::int32_t found = life_by_tid.find(number_key(host_row, tid));
     if (found >= 0 && !at(found).dead && time >= at(found).expires_ns) end(found, time);
@@ -175,7 +177,7 @@ struct Scheduler::State {
     return made;
   }
 
-  // The thread that begins now: none of those that were seen before with its number.
+  // A new thread, different from all earlier ones with its number.
   std::int32_t new_thread(std::int32_t host_row, std::int32_t tid, std::int64_t time) {
     for (;;) {
       const std::int32_t thread = directory.thread_at(host_row, tid, time);
@@ -185,14 +187,14 @@ struct Scheduler::State {
     }
   }
 
-  // The thread is no more; its number may come again.
+  // The thread has ended; its number may be reused.
   void end(std::int32_t life, std::int64_t time) {
     forget(life);
     end_futex(life, time);
     Life& ended = at(life);
     ended.dead = true;
     ended.last_ns = time;
-    // A thread of user space whose first event is later is not the one that ended.
+    // A user-space thread whose first event is later is not the one that ended.
     const Directory::Thread& row = directory.thread_row(ended.thread);
     if (row.events > 0 && row.first_ns && *row.first_ns > time) {
       const std::string name = row.name;
@@ -221,8 +223,8 @@ struct Scheduler::State {
                                              state_of(self.doing), false, EndState::other, false});
   }
 
-  // Who held the CPU that a thread waits for, up to `time`. `holder` held it since `since`; who did before is
-  // not known.
+  // Writes who held the CPU that a thread waits for, up to `time`. `holder` held it since `since`; the
+  // earlier holder is unknown.
   void write_hold(std::int32_t life, std::int64_t time, std::int32_t holder, std::int64_t since) {
     Life& self = at(life);
     const auto push = [&](std::int64_t start, std::int64_t stop, std::int32_t by) {
@@ -261,7 +263,7 @@ struct Scheduler::State {
     if (on == kNoNumber) return;
     Cpu& queue = cpu(host_of(life), on);
     queue.waiting.push_back(life);
-    // A filtered recording has the switches of a CPU as long as a thread of a tree waits for it.
+    // A filtered recording contains the switches of a CPU while a thread of a tree waits for it.
     if (host_of(life).filtered && queue.current == kUnknown && queue.since_ns == kForever)
       queue.since_ns = std::max(time, queue.loss_end_ns);
   }
@@ -275,7 +277,7 @@ struct Scheduler::State {
     waiting.pop_back();
   }
 
-  // The wait was seen to end at `time`.
+  // The end of the wait was recorded at `time`.
   void end_wait(std::int32_t life, std::int64_t time) {
     write_hold(life, time);
     leave_queue(life);
@@ -283,7 +285,7 @@ struct Scheduler::State {
     at(life).doing = Doing::unknown;
   }
 
-  // The end of the state was not seen, so no row is written for it.
+  // The end of the state was not recorded, so it gets no row.
   void forget(std::int32_t life) {
     leave_queue(life);
     Life& self = at(life);
@@ -301,7 +303,7 @@ struct Scheduler::State {
     self.waking_ns = kNoTime;
   }
 
-  // Its state is known up to `time`, and not from there on.
+  // The state is known up to `time` and unknown afterwards.
   void cut(std::int32_t life, std::int64_t time) {
     Life& self = at(life);
     if (self.doing == Doing::preempted || self.doing == Doing::woken) {
@@ -319,7 +321,7 @@ struct Scheduler::State {
     for (const std::int32_t life : of.lives) {
       if (at(life).doing == Doing::running && loss.cpu && at(life).cpu != *loss.cpu) continue;
       cut(life, std::max(loss.begin_ns, at(life).since_ns));
-      at(life).futex = -1;  // it may have returned meanwhile
+      at(life).futex = -1;  // the call may have returned meanwhile
     }
     if (loss.cpu) cpu(of, *loss.cpu);
     for (std::size_t i = 0; i < of.cpus.size(); ++i) {
@@ -354,7 +356,7 @@ struct Scheduler::State {
       if (!of.filtered) on.since_ns = std::max(time, on.loss_end_ns);
     }
     if (event.emitter_tid > 0 && event.emitter_pid > 0) note_process(event, time);
-    // A wake-up names a CPU on which the thread then runs; a migration need not.
+    // After a wake-up the thread runs on the CPU that the event names; after a migration it may not.
     const bool wakes =
         event.kind == SchedulerEvent::Kind::wakeup || event.kind == SchedulerEvent::Kind::wakeup_new;
     if (wakes && event.target_cpu) cpu(of, *event.target_cpu).named = true;
@@ -391,13 +393,13 @@ struct Scheduler::State {
     }
   }
 
-  // The tracer says of which process the thread is that ran.
+  // Takes the process of the running thread from the event.
   void note_process(const SchedulerEvent& event, std::int64_t time) {
     Directory::Thread& row = directory.thread_row(at(life(event.host, event.emitter_tid, time)).thread);
     if (!row.process) row.process = directory.process(event.host, event.emitter_pid);
   }
 
-  // A process is called as its first thread is in the end: by its program, or as it called itself.
+  // A process takes the last name of its first thread: that of its program, or one set at run time.
   void name_processes() {
     for (const Directory::Thread& thread : directory.threads()) {
       if (!thread.process || thread.name.empty()) continue;
@@ -406,8 +408,8 @@ struct Scheduler::State {
     }
   }
 
-  // Whether a thread that is switched away ran on that CPU since it is watched, although no switch to it was
-  // seen.
+  // Whether a thread that is switched away ran on that CPU since the CPU's events began, although no switch
+  // to it was recorded.
   bool ran_before(std::int32_t life, const Cpu& on, std::int64_t time) {
     const Life& self = at(life);
     const bool open = self.doing == Doing::unknown || (self.doing == Doing::woken && self.tentative);
@@ -457,7 +459,7 @@ struct Scheduler::State {
     if (of.filtered) uncover(now, time);
   }
 
-  // Of a CPU on which no thread of a tree runs or waits the switches are not recorded.
+  // Switches of a CPU on which no thread of a tree runs or waits are not recorded.
   void uncover(Cpu& on, std::int64_t time) {
     if (on.current >= 0 && at(on.current).kept) return;
     if (std::any_of(on.waiting.begin(), on.waiting.end(),
@@ -474,7 +476,7 @@ struct Scheduler::State {
     if (holder >= 0) rename(holder, event.name);
     auto& all = cpu(host(event.host), *event.target_cpu).held;
     Held one{time - *event.held_ns, time - event.waited_ns, holder};
-    // The same is said again of the next thread that waited.
+    // The recorder repeats it for the next thread that waited.
     const auto before = std::find_if(all.begin(), all.end(), [&](const Held& other) {
       return other.holder == holder && other.end_ns >= one.begin_ns && other.begin_ns <= one.end_ns;
     });
@@ -552,8 +554,8 @@ struct Scheduler::State {
     }
   }
 
-  // The switch to it is missing. It came after the last switch of that CPU and after the last that is known
-  // of the thread.
+  // The switch to the thread is missing. It happened after the last known event of both the CPU and the
+  // thread.
   void note_gap(std::int32_t life, const SchedulerEvent& event, std::int64_t time, std::int64_t last_switch) {
     const Life& self = at(life);
     if (self.doing == Doing::running || last_switch == kNoTime) return;
@@ -564,8 +566,8 @@ struct Scheduler::State {
     if (begin < time) gaps.push_back({begin, time, life, event.cpu, priority, event.previous_state});
   }
 
-  // Between the first sign of life in a gap and the switch away from it the thread ran, unless two more
-  // switches are missing.
+  // The thread ran from its first evidence in a gap until the switch away from it, unless two more switches
+  // are missing.
   void fill_gaps(const Evidence& ran) {
     if (!ran) return;
     for (const Gap& gap : gaps) {
@@ -588,8 +590,8 @@ struct Scheduler::State {
     });
   }
 
-  // A thread that did something in user space ran: where it waited or slept by the scheduler's events, some
-  // are missing.
+  // A thread that emitted a user-space event was running: if it waited or slept according to the scheduler's
+  // events, some of those are missing.
   void forget_waits_in_which_threads_ran(const Evidence& ran) {
     if (!ran) return;
     const auto ran_within = [&](std::int32_t life, std::int64_t begin, std::int64_t end) {
@@ -653,7 +655,7 @@ struct Scheduler::State {
     Host& of = host(event.host);
     const std::int32_t current = cpu(of, event.cpu).current;
     if (current >= 0) return current;
-    // Where the CPU is not covered, the event itself may say it.
+    // On a CPU that is not covered, the event itself may name the thread.
     const bool says = of.filtered && current == kUnknown && event.emitter_tid > 0;
     return says ? life(event.host, event.emitter_tid, event.time_ns) : kUnknown;
   }
@@ -684,7 +686,7 @@ struct Scheduler::State {
     begin_wait(about, Doing::woken, time, event.target_cpu.value_or(self.home));
   }
 
-  // Told only when the thread comes, or is moved.
+  // Handles a wake-up that is reported only when the thread is switched in or moved.
   void woken_unseen(const SchedulerEvent& event, std::int64_t time) {
     const std::int32_t about = life(event.host, event.tid, time);
     rename(about, event.name);
@@ -704,7 +706,7 @@ struct Scheduler::State {
     self.waking_ns = kNoTime;
     if (is_asleep(self.doing) && woken_ns > self.since_ns) push_state(about, woken_ns);
     note_priority(about, event.priority);
-    // Nobody knew that it waits there, so that a filtered recording need not have the switches.
+    // The recorder did not know that the thread waited there, so a filtered recording may lack the switches.
     Cpu& on = cpu(of, *event.target_cpu);
     if (on.current == kUnknown && on.since_ns == kForever) {
       const bool says = event.held_ns && event.cpu == *event.target_cpu;
@@ -713,7 +715,7 @@ struct Scheduler::State {
     begin_wait(about, Doing::woken, woken_ns, *event.target_cpu);
   }
 
-  // A thread is woken for the first time. Its fork may have been seen, or not.
+  // A thread is woken for the first time. Its fork may or may not have been recorded.
   void begins(const SchedulerEvent& event, std::int64_t time) {
     const std::int32_t known = life_by_tid.find(number_key(event.host, event.tid));
     if (known >= 0 && !at(known).dead) {
@@ -807,7 +809,7 @@ struct Scheduler::State {
     }
   }
 
-  // Losses that were said after events beyond their begin: what reaches into them is known up to there.
+  // Applies a loss that was reported after events beyond its begin: states that reach into it end there.
   void apply_late(const Loss& loss) {
     const auto concerned = [&](std::int32_t life, bool runs, std::int32_t on) {
       return at(life).host == loss.host && !(runs && loss.cpu && on != *loss.cpu);
@@ -841,7 +843,7 @@ struct Scheduler::State {
     return process && process == directory.thread_row(at(b).thread).process;
   }
 
-  // Without waits whose end was not seen, and without sleeps whose wake-up is missing.
+  // Leaves out waits without a recorded end, and sleeps without a wake-up.
   SchedulerRows& finished_rows() {
     std::erase_if(rows.states,
                   [&](const StateRow& row) { return row.unwoken && host_of(row.life).has_wakeups; });

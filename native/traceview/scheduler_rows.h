@@ -1,5 +1,5 @@
-// What the scheduler's events tell, row by row in the order in which it became known, before tables are made
-// of it.
+// Results of the scheduler model, row by row in the order in which they became known; tables are made from
+// them.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace perflab::traceview {
 inline constexpr std::int32_t kNoNumber = std::numeric_limits<std::int32_t>::min();  // no CPU, no priority
 inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
-// Who runs on a CPU, where it is no thread.
+// Values for a CPU without a thread.
 inline constexpr std::int32_t kUnknown = -1;
 inline constexpr std::int32_t kIdle = -2;
 
-// Lives are uses of thread numbers: rows refer to threads by their lives.
+// A life is one use of a thread number; rows refer to threads by life.
 struct StateRow {
   std::int64_t start_ns, end_ns;
   std::int32_t life, cpu, priority;
   ThreadState state;
   bool has_end_state;
   EndState end_state;
-  bool unwoken;  // blocked, and it ended without a wake-up
+  bool unwoken;  // blocked, and the state ended without a wake-up
   bool inferred = false;
 };
 

@@ -16,7 +16,7 @@ std::optional<std::int64_t> time_or_null(std::int64_t time_ns) {
   return time_ns == kNoTime ? std::nullopt : std::optional(time_ns);
 }
 
-// Which of the sums a state counts in; what is left of a stretch was blocked.
+// Index of the sum that includes a state; the rest of a stretch was blocked.
 std::optional<std::size_t> summed(ThreadState state) noexcept {
   switch (state) {
     case ThreadState::running:
@@ -34,7 +34,7 @@ std::optional<std::size_t> summed(ThreadState state) noexcept {
   return std::nullopt;
 }
 
-// The order of rows by thread that keeps the order within a thread, and where each thread's rows begin.
+// Orders rows by thread, keeping the order within each thread, and finds where each thread's rows begin.
 template <typename Rows>
 std::vector<std::size_t> by_thread(const SchedulerRows& all, const Rows& rows,
                                    std::vector<std::size_t>& first) {
@@ -47,7 +47,7 @@ std::vector<std::size_t> by_thread(const SchedulerRows& all, const Rows& rows,
   return order;
 }
 
-// Of linux/futex.h.
+// From linux/futex.h.
 constexpr std::int32_t kFutexPrivate = 128, kFutexClockRealtime = 256;
 
 FutexOperation operation_of(std::int32_t operation) noexcept {
@@ -118,7 +118,7 @@ void ThreadHistory::write_states(const SchedulerRows& rows) {
   }
 }
 
-// The last row of the thread that begins at or before that instant.
+// Last row of the thread that begins at or before that instant.
 std::optional<std::size_t> ThreadHistory::row_at(std::int32_t thread, std::int64_t time) const {
   const std::int64_t* starts = states_.start_ns.data();
   const std::int64_t* first = starts + first_state_[at(thread)];

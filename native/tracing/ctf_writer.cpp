@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0xc1fc1fc1;
 
-// What stands before the events of a packet, byte by byte as the metadata declares it.
+// The header of a packet before its events, laid out as the metadata declares.
 struct __attribute__((packed)) PacketStart {
   std::uint32_t magic = kMagic;
   CtfUuid uuid{};
@@ -116,7 +116,7 @@ CtfWriter::CtfWriter(CtfSettings settings) : settings_(std::move(settings)) {
     stream.path = settings_.folder + "/scheduler_" + std::to_string(cpu);
     stream.file = open(stream.path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (stream.file < 0) fail(stream.path, "cannot be made", errno);
-    // An event is put in whole before its packet is looked at.
+    // An event is written completely before the packet size is checked.
     stream.bytes.reserve(settings_.packet_bytes + 8192);
   }
 }
@@ -137,7 +137,7 @@ void CtfWriter::begin_event(Stream& stream, std::uint16_t id, std::int64_t time_
   const std::int64_t before = stream.last_ns;
   if (first) begin_packet(stream, time_ns);
   CtfBytes bytes(stream.bytes);
-  // 32 bits of time are enough where the event before is nearer than their range.
+  // 32 bits of time suffice if the previous event is within their range.
   if (first || time_ns - before <= std::numeric_limits<std::uint32_t>::max()) {
     bytes.put(id);
     bytes.put(static_cast<std::uint32_t>(static_cast<std::uint64_t>(time_ns)));
@@ -149,7 +149,7 @@ void CtfWriter::begin_event(Stream& stream, std::uint16_t id, std::int64_t time_
   stream.last_ns = time_ns;
 }
 
-// An empty packet between the two carries the count: readers know a loss by the packets around it.
+// An empty packet between the two carries the count: readers recognize a loss by the packets around it.
 void CtfWriter::lost(std::size_t index, std::int64_t after_ns, std::int64_t before_ns, std::uint64_t events) {
   Stream& stream = streams_[index];
   if (!stream.bytes.empty()) close_packet(index);
@@ -166,7 +166,8 @@ void CtfWriter::close_packet(std::size_t index) {
   start.timestamp_begin = static_cast<std::uint64_t>(stream.begin_ns);
   start.timestamp_end = static_cast<std::uint64_t>(stream.last_ns);
   start.content_bits = 8 * stream.bytes.size();
-  // The next packet begins at a word: a reader whose loads cross words takes a quarter longer.
+  // The next packet starts at a word boundary: otherwise loads cross words and reading takes a quarter
+  // longer.
   stream.bytes.resize((stream.bytes.size() + 7) / 8 * 8);
   start.packet_bits = 8 * stream.bytes.size();
   start.sequence = stream.sequence++;
@@ -196,7 +197,7 @@ void CtfWriter::write(Stream& stream, std::span<const std::byte> packet) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
       const int reason = wrote < 0 ? errno : ENOSPC;
-      // A part of a packet is taken back: what stays is whole.
+      // Removes an incomplete packet, so that the file consists of complete ones.
       static_cast<void>(!ftruncate(stream.file, static_cast<off_t>(stream.size)));
       failed_ = true;
       fail(stream.path, "cannot be written", reason);
@@ -234,7 +235,7 @@ void CtfWriter::finish(std::int64_t end_ns) {
     close_packet(i);
   }
   if (settings_.flight_recorder_bytes != 0) write_flight();
-  // Only now: of a recorder that was killed, streams end with their last events.
+  // Only now: if a recorder was killed, its streams end with their last events.
   std::string metadata = settings_.metadata;
   if (const auto at = metadata.find(kEnvironment); at != std::string::npos) {
     metadata.insert(at + std::strlen(kEnvironment), "\tstream_end = \"recording\";\n");
@@ -248,8 +249,9 @@ void CtfWriter::write_flight() {
   if (kept.empty() || streams_.empty()) return;
   Stream& first = streams_[0];
   if (restate_ && first.forgotten > 0) {
-    // A packet that stands before all that are kept of its stream, in place of the last forgotten one. It begins with
-    // these: the stream is not known before. Its number is never 0, which would say that nothing was forgotten.
+    // A packet before all kept ones of its stream, in place of the last forgotten one. It starts when they
+    // start: earlier parts of the stream are unknown. Its sequence number is never 0, which would mean that
+    // nothing was forgotten.
     const auto own = std::find_if(kept.begin(), kept.end(), [](const Kept& packet) { return packet.stream == 0; });
     const std::int64_t begin_ns = own != kept.end() ? own->begin_ns : first.last_ns;
     const Stream now = first;

@@ -1,10 +1,8 @@
-// Writes CTF 1.8 as LTTng does: a folder with `metadata` and one file per CPU, which consists of packets.
-// What an event is made of is the caller's business; here it gets its header, its place in a packet, and its
-// packet a place on disk.
+// Writes CTF 1.8 as LTTng does: a folder with `metadata` and one file of packets per CPU. The caller writes
+// the event fields; this class adds the event header and arranges events in packets and packets on disk.
 //
-// A packet is written with one system call and only when it is whole, so what is on disk can be read at any
-// time. With a flight recorder packets stay in memory, the oldest are forgotten, and finish() writes the
-// rest.
+// A packet is written with one system call once it is complete, so the files are readable at any time. With a
+// flight recorder packets stay in memory, the oldest are dropped, and finish() writes the rest.
 //
 // Example:
 //   CtfWriter writer({.folder = "trace/scheduler", .metadata = text, .uuid = uuid, .cpus = {0, 1}});
@@ -29,17 +27,16 @@ namespace perflab::tracing {
 
 using CtfUuid = std::array<std::uint8_t, 16>;
 
-// From the kernel's random numbers.
+// A random UUID from the kernel.
 [[nodiscard]] CtfUuid random_uuid();
 
-// The output cannot be written: one line with the file and the reason. What is there stays readable.
+// The output cannot be written: one line with the file and the reason. Existing files stay readable.
 class CtfOutputError : public Failed {
  public:
   using Failed::Failed;
 };
 
-// Bytes at the end of a packet, in the machine's order and without any alignment, which is what the metadata
-// says.
+// Bytes at the end of a packet, in native byte order and unaligned, as the metadata says.
 class CtfBytes {
  public:
   explicit CtfBytes(std::vector<std::byte>& to) : to_(to) {}
@@ -53,7 +50,7 @@ class CtfBytes {
     const auto* const from = static_cast<const std::byte*>(bytes);
     to_.insert(to_.end(), from, from + size);
   }
-  // Up to its first zero, and one zero.
+  // Writes the text up to its first zero, and a terminating zero.
   void put_text(std::string_view text) {
     text = text.substr(0, text.find('\0'));
     put_bytes(text.data(), text.size());
@@ -64,8 +61,7 @@ class CtfBytes {
   std::vector<std::byte>& to_;
 };
 
-// The declarations that all of it rests on: packet header, packet context, event header; `events` comes
-// behind.
+// The base declarations: packet header, packet context, event header; `events` follows.
 [[nodiscard]] std::string ctf_preamble(const CtfUuid& uuid, std::string_view environment,
                                        const std::string& clock_uuid, std::int64_t epoch_offset_ns,
                                        std::string_view event_context);
@@ -75,19 +71,19 @@ struct CtfSettings {
   std::string metadata;
   CtfUuid uuid{};
   std::vector<unsigned> cpus;
-  std::size_t packet_bytes = 256 << 10;   // a packet is closed when it has that many
+  std::size_t packet_bytes = 256 << 10;   // a packet is closed at this size
   std::size_t flight_recorder_bytes = 0;  // 0: everything goes to disk
 };
 
 class CtfWriter {
  public:
-  // Makes the folder and all files. Throws CtfOutputError, also where there is a trace already.
+  // Creates the folder and all files. Throws CtfOutputError, also if a trace exists already.
   explicit CtfWriter(CtfSettings settings);
   ~CtfWriter();
   CtfWriter(const CtfWriter&) = delete;
   CtfWriter& operator=(const CtfWriter&) = delete;
 
-  // Events of one CPU come in the order of time.
+  // Events of one CPU are in order of time.
   template <typename Fill>
   void event(std::size_t stream, std::uint16_t id, std::int64_t time_ns, Fill&& fill) {
     begin_event(streams_[stream], id, time_ns);
@@ -96,24 +92,25 @@ class CtfWriter {
     ++events_;
     if (streams_[stream].bytes.size() >= settings_.packet_bytes) close_packet(stream);
   }
-  // Of a stream: so many events are missing between these instants.
+  // Records that this many events of a stream are missing between these instants.
   void lost(std::size_t stream, std::int64_t after_ns, std::int64_t before_ns, std::uint64_t events);
-  // Whatever packets have begun are written: what is older than this call survives the end of the process.
+  // Writes all unfinished packets: everything before this call survives the end of the process.
   void flush();
   void replace_metadata(const std::string& metadata);
-  // Writes what is left. No event after it, and until `end_ns` none is missing: the last packet of each stream that
-  // has any ends there, so that readers notice if it is gone; the metadata say so (stream_end = "recording").
+  // Writes the rest. No event follows, and none before `end_ns` is missing: the last packet of each non-empty
+  // stream ends there, so that readers notice if it is missing; the metadata say so (stream_end =
+  // "recording").
   void finish(std::int64_t end_ns);
 
-  // The last instant of a stream; events before it would go backwards. 0: none yet.
+  // Time of the last event of a stream, which later events must not precede. 0: none yet.
   [[nodiscard]] std::int64_t last_ns(std::size_t stream) const { return streams_[stream].last_ns; }
-  // Of the flight recorder: the instant at which what it keeps begins.
+  // For a flight recorder: the start of what it keeps.
   [[nodiscard]] std::int64_t oldest_ns() const { return kept_.empty() ? 0 : kept_.front().begin_ns; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }  // on disk
 
-  // Of the flight recorder. By finish(), if packets of the first stream were forgotten: may put events at the
-  // instant at which what is kept of it begins, which say what was said in forgotten ones and still holds.
+  // For a flight recorder. Called by finish() if packets of the first stream were dropped: may add events at
+  // the start of the kept part that repeat still valid facts from dropped events.
   using Restate = std::function<void(std::int64_t begin_ns)>;
   void on_finish(Restate restate) { restate_ = std::move(restate); }
 
@@ -122,7 +119,7 @@ class CtfWriter {
     unsigned cpu = 0;
     int file = -1;
     std::string path;
-    std::vector<std::byte> bytes;  // of the packet that has begun; empty: none has
+    std::vector<std::byte> bytes;  // of the current packet; empty: none has been started
     std::int64_t begin_ns = 0, last_ns = 0;
     std::uint64_t sequence = 0, discarded = 0;
     std::uint64_t size = 0;                                // of the file

@@ -1,7 +1,7 @@
-//! The C interface in Rust, made from perflab's own headers: middleware.h, and the rows of policies.h by which a writer and a
-//! reader fit. So a change there is a change here, and no copy can be out of date.
+//! Generates the Rust version of the C interface from perflab's own headers: middleware.h, and the QoS
+//! compatibility rules in policies.h. So a change there also changes this, and no copy can be outdated.
 //!
-//! It reads the C that the header is written in and nothing more, and fails with the words that it does not know.
+//! It parses only the C that the header uses, and fails naming the first word it does not understand.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -46,14 +46,14 @@ impl Header {
         let fields = std::mem::take(&mut header.fields);
         write!(
             header.rust,
-            "/// Every member of every struct, with its place, for the test that asks a C compiler.\n\
+            "/// Every member of every struct, with its place, for the test against a C compiler.\n\
              pub const LAYOUT: &[(&str, &str, usize, usize)] = &[\n{fields}];\n"
         )
         .unwrap();
         header
     }
 
-    /// `#define NAME value`, where the value is one.
+    /// `#define NAME value`, if the value is a known kind.
     fn definition(&mut self, directive: &str) {
         let words: Vec<&str> = directive.split_whitespace().collect();
         let ["define", name, value] = words[..] else { return };
@@ -181,7 +181,7 @@ impl Header {
             "int64_t" => "i64",
             "uint64_t" => "u64",
             own if own.starts_with("perflab_") => own,
-            other => panic!("middleware.h: {other} is no type that the plug-in interface has"),
+            other => panic!("middleware.h: {other} is not a type of the plug-in interface"),
         }
         .to_owned();
         let mut reads = constant;
@@ -245,7 +245,7 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// Which offers fit a request, from the rows of policies.h.
+/// Generates the compatibility check from the rows of policies.h.
 fn rules(text: &str) -> String {
     let mut rust = String::from(
         "/// The first policy that keeps a writer and a reader from matching (DDS 1.4, 2.2.3).\n\
@@ -264,7 +264,7 @@ fn rules(text: &str) -> String {
             "rule::AtMost{}" => format!("offered.{member} <= requested.{member}"),
             "rule::Same{}" => format!("offered.{member} == requested.{member}"),
             "rule::OneInCommon{}" => format!("one_in_common(&offered.{member}, &requested.{member})"),
-            other => panic!("policies.h: {other} is no rule that is known here"),
+            other => panic!("policies.h: {other} is an unknown rule"),
         };
         writeln!(rust, "    if !({fits}) {{\n        return Some(c\"{policy}\");\n    }}").unwrap();
     }

@@ -162,7 +162,7 @@ def test_a_type_that_is_none_is_one_line(run: Run, messages: Path, tmp_path: Pat
 def test_a_folder_without_interfaces_is_one_line(run: Run, graph: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     said = refused(run, graph, "--message-path", tmp_path / "empty")
-    assert said.startswith(f"{tmp_path / 'empty'}: no interface file in it; ")
+    assert said.startswith(f"{tmp_path / 'empty'}: contains no interface file; ")
     assert refused(run, graph, "--message-path", "nowhere") == "nowhere: no such folder"
 
 

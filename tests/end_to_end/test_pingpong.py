@@ -78,7 +78,7 @@ def test_executors_have_a_deadline_and_one_that_is_not_admitted_ends_with_exit_3
     assert {t["policy"] for t in threads if t["role"] != "executor"} == {"OTHER"}
     refused = run(*words, tmp_path / "refused", "--thread", "executors=DEADLINE:9900us/10ms/10ms")
     assert refused.returncode == 3
-    assert "the kernel does not admit it" in refused.stderr
+    assert "the kernel refuses it" in refused.stderr
 
 
 @needs_root

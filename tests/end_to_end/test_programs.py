@@ -235,8 +235,8 @@ def test_a_graph_and_its_program_must_fit(tmp_path: Path) -> None:
     missing = with_("topic: ping", "topic: pinged")
     assert missing.endswith("node /probe has no publisher /ping in the graph; did you mean /pinged?")
     other = with_("std_msgs/msg/String", "std_msgs/msg/Int64")
-    assert "the program has type std_msgs/msg/String, and the graph std_msgs/msg/Int64; right would be" in other
-    assert "it is perflab-node that runs" in with_("limit: 20s", "limit: 21s", program="perflab-node")
+    assert "the program has type std_msgs/msg/String, but the graph std_msgs/msg/Int64; right would be" in other
+    assert "this is perflab-node, which has no program" in with_("limit: 20s", "limit: 21s", program="perflab-node")
 
 
 def test_a_thread_that_cannot_be_scheduled_so_is_told_by_check(tmp_path: Path) -> None:

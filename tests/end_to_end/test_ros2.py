@@ -224,14 +224,14 @@ def graph_of_one(folder: Path, type_name: str, definition: str) -> tuple[Path, .
 def test_a_type_without_its_package_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
     graph = graph_of_one(tmp_path, "no_such_msgs/Thing", "int64 time\nuint64 id\n")
     said = refused(run, 3, *graph, "--middleware", "rclcpp")
-    assert "the ROS 2 of this shell has no package no_such_msgs" in said
+    assert "the sourced ROS 2 has no package no_such_msgs" in said
     assert "right would be to build no_such_msgs" in said
 
 
 def test_another_definition_than_that_of_ros_2_is_refused_in_one_line(run: Run, tmp_path: Path) -> None:
     graph = graph_of_one(tmp_path, "std_msgs/ColorRGBA", "float32 r\nfloat32 g\nfloat64 b\nfloat32 a\n")
     said = refused(run, 3, *graph, "--middleware", "rclcpp")
-    assert "std_msgs/msg/ColorRGBA of the ROS 2 of this shell is not the one of this graph: 'b' differs" in said
+    assert "std_msgs/msg/ColorRGBA of the sourced ROS 2 differs from that of this graph: 'b' differs" in said
 
 
 def test_several_publishers_that_nothing_tells_apart_are_refused(run: Run, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ NoMemory::NoMemory() { t_none_left = true; }
 NoMemory::~NoMemory() { t_none_left = false; }
 }  // namespace perflab::test
 
-// Before those of the library, also for what is loaded later. The forms for arrays call these.
+// Takes precedence over the library's, also for libraries loaded later. The array forms call these.
 void* operator new(std::size_t size) {
   void* const memory = t_none_left ? nullptr : std::malloc(size);
   if (memory == nullptr) throw std::bad_alloc();

@@ -1,5 +1,5 @@
-// Memory that runs out: while a NoMemory lives, operator new fails in this thread. For programs that
-// are linked with no_memory.cpp.
+// Simulates lack of memory: while a NoMemory exists, operator new fails in this thread. For programs linked
+// with no_memory.cpp.
 #pragma once
 
 namespace perflab::test {

@@ -24,8 +24,8 @@ auto of(std::initializer_list<Row> rows) {
   return testing::ValuesIn(rows);
 }
 
-// A text as a name of a test: letters and digits as they are, anything else as its hexadecimal number; long
-// ones are cut.
+// A text as a test name: letters and digits as they are, other characters as hexadecimal numbers; long ones
+// are truncated.
 inline std::string spelled(std::string_view text) {
   constexpr std::size_t kMost = 40;
   if (text.empty()) return "nothing";

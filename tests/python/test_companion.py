@@ -435,7 +435,7 @@ def test_what_is_not_json_is_a_failure_and_ends_the_program(start: Start) -> Non
     load = start(sys.executable, "-c", ECHO, control=True)
     load.send({"say": "garbage"})
     until_finished(load, "the guard has given up")
-    assert load.failure == f"{sys.executable} said what is not JSON: this is not JSON"
+    assert load.failure == f"{sys.executable} sent a line that is not JSON: this is not JSON"
     assert load.status is not None
 
 
@@ -661,7 +661,7 @@ def test_burn_refuses_what_the_kernel_does_not_have(native: Path) -> None:
     with Burn(native, first, "--policy", "OTHER", "--priority", "5") as burn:
         assert burn.refused() == "priority 5 with policy OTHER: the kernel has 0"
     with Burn(native, f"{first},1000") as burn:
-        assert burn.refused().startswith("CPUs 1000 are not all there: this process may use ")
+        assert burn.refused().startswith("CPUs 1000 are not all available: this process may use ")
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_standard_input_is_called_by_its_name() -> None:
     assert json.loads(good.stdout)["name"] == "typed"
     bad = run("resolve", "-", "--name", "typed", text="nodes: 1")
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "typed:1:8: 'nodes' must be a list, but here is a number\n"
+    assert bad.stderr == "typed:1:8: 'nodes' must be a list, but it is a number\n"
 
 
 def test_several_files_become_one_process_each() -> None:

@@ -121,7 +121,7 @@ def test_what_a_middleware_refuses_is_said_by_name() -> None:
         "reliability": PolicySupport("refused", "datagrams are sent once"),
         "durability": PolicySupport("supported"),
         "durability=persistent": PolicySupport("refused"),
-        "lifespan": PolicySupport("refused", "nobody watches the clock"),
+        "lifespan": PolicySupport("refused", "there is no timer"),
         "presentation": PolicySupport("refused"),
     }
     middleware = Middleware("udp", "dds", None, None, policies=declared)
@@ -134,6 +134,6 @@ def test_what_a_middleware_refuses_is_said_by_name() -> None:
         middleware.refusal({"durability": "persistent"}) == "udp refuses durability persistent; right would be volatile"
     )
     said = middleware.refusal({"lifespan_ns": 5_000_000})
-    assert said == "udp refuses lifespan 5ms: nobody watches the clock; right would be none"
+    assert said == "udp refuses lifespan 5ms: there is no timer; right would be none"
     assert middleware.refusal({"coherent": True}) == "udp refuses coherent on; right would be off"
     assert middleware.refusal({"partition": "a"}) is None  # of which nothing is known

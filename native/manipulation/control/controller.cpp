@@ -22,7 +22,7 @@ void copy(std::span<const double> from, std::vector<double>& to) noexcept {
   std::copy(from.begin(), from.end(), to.begin());
 }
 
-// One value of a goal: 0 leaves `own`, -1 is none.
+// Sets a tolerance from a goal: 0 keeps `own`, -1 means none.
 bool take(double asked, double& own) noexcept {
   if (asked == 0.0) return true;
   if (asked == -1.0) {
@@ -51,7 +51,7 @@ TrajectoryGoal::TrajectoryGoal(Spline spline, Tolerances tolerances, std::option
 std::string TrajectoryGoal::reason(std::span<const std::string> joints) const {
   if (!ended() || status() == Status::kSucceeded) return "";
   if (error_ == TrajectoryError::kSuccessful) return "cancelled by its client";
-  if (error_ == TrajectoryError::kInvalidGoal) return "another goal took its place";
+  if (error_ == TrajectoryError::kInvalidGoal) return "another goal replaced it";
   const std::string which = joints[joint_] + " is off by " + std::to_string(deviation_);
   return error_ == TrajectoryError::kPathToleranceViolated ? which + " on the way" : which + " at the end";
 }
@@ -81,7 +81,7 @@ std::optional<std::string> TrajectoryController::apply(const std::vector<JointTo
                            std::vector<double>& velocities) -> std::optional<std::string> {
     for (const JointTolerance& each : asked) {
       const auto found = std::find(settings_.joints.begin(), settings_.joints.end(), each.joint);
-      if (found == settings_.joints.end()) return "tolerance for " + each.joint + ", which is no joint of the arm";
+      if (found == settings_.joints.end()) return "tolerance for " + each.joint + ", which is not a joint of the arm";
       const auto joint = static_cast<std::size_t>(found - settings_.joints.begin());
       if (!take(each.position, positions[joint]) || !take(each.velocity, velocities[joint])) {
         return "tolerance for " + each.joint + " is negative and not -1";
@@ -219,7 +219,7 @@ void TrajectoryController::follow(Nanoseconds now_ns) noexcept {
   goal.tracking_.samples += state_.position_errors.size();
   goal.tracking_.path_length += distance_between(state_.positions, before_);
 
-  // A trajectory of one point that is due at once is looked at here, too.
+  // A trajectory with a single point due immediately is checked here as well.
   const bool on_the_way = before_last || first_sample_;
   first_sample_ = false;
   const auto abort_with = [&](TrajectoryError error) {
@@ -259,7 +259,7 @@ void TrajectoryController::begin_to_stop(Nanoseconds now_ns, OnCancel how) noexc
   copy(state_.positions, hold_);
   mode_ = Mode::kHold;
   if (how == OnCancel::kHold) return;
-  // From what was asked for last, so that the command goes on without a jump.
+  // Continues from the last command, so that the command does not jump.
   slowing_for_ = 0.0;
   for (std::size_t joint = 0; joint < hold_.size(); ++joint) {
     slowing_from_[joint] = state_.output[joint];
@@ -305,8 +305,8 @@ void TrajectoryController::watch_the_stop(Nanoseconds now_ns) noexcept {
   goal.retired_.store(true, std::memory_order_release);
 }
 
-// As ros2_control's joint limits do with what a controller commands: cut to the range, and to as far as the limit of velocity
-// goes in one cycle.
+// Like ros2_control's joint limits for commands of a controller: limited to the range, and to the distance
+// that the velocity limit allows in one cycle.
 void TrajectoryController::limit(Nanoseconds now_ns) noexcept {
   const bool first = last_update_ns_ == kUnknownTime;
   const double period = first ? 0.0 : static_cast<double>(std::max<Nanoseconds>(now_ns - last_update_ns_, 0)) * kSecondsPerNanosecond;

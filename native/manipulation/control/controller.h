@@ -1,12 +1,14 @@
-// A controller that makes joints follow trajectories, like ros2_controllers' joint_trajectory_controller with position commands
-// (Jazzy). A goal starts in the cycle after it was accepted and replaces the one before it. It succeeds once its last point is
-// past and each joint is within the goal's tolerances. A joint that leaves the path's tolerance, or does not reach the goal in
-// time, aborts it, and the arm holds its position.
+// A controller that makes joints follow trajectories, like ros2_controllers' joint_trajectory_controller with
+// position commands (Jazzy). A goal starts in the cycle after it was accepted and replaces the previous one.
+// It succeeds once its last point is past and each joint is within the goal's tolerances. If a joint leaves
+// the path's tolerance, or does not reach the goal in time, the goal is aborted, and the arm holds its
+// position.
 //
 // It needs neither DDS nor a clock: the caller passes the robot's (simulated) time to update().
 //
-// Threads: update() and reset() are for the control loop; they never wait, allocate or throw. Other threads may call accept()
-// and cancel(), which exclude each other, and read a goal. A goal stays valid as long as somebody holds it.
+// Threads: update() and reset() are for the control loop; they never wait, allocate or throw. Other threads
+// may call accept() and cancel(), which exclude each other, and read a goal. A goal stays valid as long as it
+// is held.
 //
 // Example:
 //   TrajectoryController controller(settings);

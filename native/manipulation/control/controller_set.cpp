@@ -25,7 +25,7 @@ ControllerSet::ControllerSet(std::vector<ControllerDescription> controllers) : c
 Switch ControllerSet::plan(const std::vector<std::string>& activate, const std::vector<std::string>& deactivate,
                            Strictness strictness) const {
   Switch change;
-  // Those of the list that there are; false where that is the end of it.
+  // The controllers of the list that exist; false if an unknown one ends the request.
   const auto find = [&](const std::vector<std::string>& names, const char* action, Places& places) {
     std::string unknown;
     for (const std::string& name : names) {
@@ -46,7 +46,7 @@ Switch ControllerSet::plan(const std::vector<std::string>& activate, const std::
   Places on, off;
   if (!find(deactivate, "deactivate", off) || !find(activate, "activate", on)) return change;
 
-  // Those that are not yet as they shall be.
+  // Those that are not yet in the requested state.
   const auto keep = [&](const Places& places, const auto& refusal, Places& kept) {
     for (const std::size_t place : places) {
       const std::optional<std::string> refused = refusal(place);
@@ -80,7 +80,7 @@ Switch ControllerSet::plan(const std::vector<std::string>& activate, const std::
 void ControllerSet::ask(const Switch& change) noexcept {
   Running running = asked_.load();
   for (const std::size_t each : change.deactivate) running &= ~(Running{1} << each);
-  for (const std::size_t each : change.activate) running |= Running{1} << each;  // both: it begins anew
+  for (const std::size_t each : change.activate) running |= Running{1} << each;  // both: it restarts
   asked_.store(running, std::memory_order_release);
 }
 

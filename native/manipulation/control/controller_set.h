@@ -1,7 +1,8 @@
-// The controllers of a loop, which of them run, and how that is changed: ros2_control's switch_controller (Jazzy), for
-// controllers that are loaded and configured from the beginning and are neither chained nor asynchronous.
+// The controllers of a loop, which of them run, and switching them: ros2_control's switch_controller (Jazzy),
+// for controllers that are loaded and configured from the beginning and neither chained nor asynchronous.
 //
-// Threads: running() is for the control loop, once each cycle; the other functions are for one thread at a time.
+// Threads: running() is for the control loop, once per cycle; the other functions are for one thread at a
+// time.
 //
 // Example:
 //   ControllerSet controllers({{"joint_state_broadcaster", ...}, {"panda_arm_controller", ...}});
@@ -26,7 +27,7 @@ struct ControllerDescription {
 
 enum class Strictness { kBestEffort, kStrict };
 
-// What comes of a request. The texts are ros2_control's.
+// The result of a request. The texts are ros2_control's.
 struct Switch {
   bool ok = false;
   std::string message;
@@ -36,23 +37,23 @@ struct Switch {
 class ControllerSet {
  public:
   static constexpr std::size_t kMost = 32;
-  using Running = std::uint32_t;  // a bit for each
+  using Running = std::uint32_t;  // one bit per controller
 
-  // All run. Throws BadInput where there are more than kMost.
+  // All run initially. Throws BadInput for more than kMost.
   explicit ControllerSet(std::vector<ControllerDescription> controllers);
 
   [[nodiscard]] const std::vector<ControllerDescription>& all() const noexcept { return controllers_; }
   [[nodiscard]] bool active(std::size_t controller) const noexcept { return bit(running_.load(), controller); }
 
-  // What may be changed of what is asked for. One that cannot be is left out, or (kStrict) nothing is changed; where none is
-  // left nothing is, which is no failure.
+  // The possible part of the requested change. An impossible one is omitted, or (kStrict) nothing changes; an
+  // empty rest is not a failure.
   [[nodiscard]] Switch plan(const std::vector<std::string>& activate, const std::vector<std::string>& deactivate,
                             Strictness strictness) const;
   void ask(const Switch& change) noexcept;
-  // Whether the loop has done what was asked for.
+  // True once the loop has made the requested change.
   [[nodiscard]] bool done() const noexcept { return running_.load() == asked_.load(); }
 
-  // Those that run in this cycle.
+  // The controllers that run in this cycle.
   [[nodiscard]] Running running() noexcept {
     const Running asked = asked_.load(std::memory_order_acquire);
     running_.store(asked, std::memory_order_release);

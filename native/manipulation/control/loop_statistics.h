@@ -1,8 +1,8 @@
-// Running figures of a control loop, under the names that ros2_control's controller_manager has for them (Jazzy):
-// `controller_manager.total_time`, `panda_arm_controller.stats/execution_time/max`. Times are in µs, periodicities in Hz, as
-// there. What has not been seen yet is NaN.
+// Running statistics of a control loop, with the names of ros2_control's controller_manager (Jazzy):
+// `controller_manager.total_time`, `panda_arm_controller.stats/execution_time/max`. As there, times are in µs
+// and periodicities in Hz. Values not seen yet are NaN.
 //
-// Nothing here allocates, locks or throws once it is made: the control loop calls it.
+// After construction nothing here allocates, locks or throws, because the control loop calls it.
 //
 // Example:
 //   LoopStatistics loop("controller_manager", "panda", {"joint_state_broadcaster", "panda_arm_controller"});
@@ -43,14 +43,14 @@ class LoopStatistics {
   LoopStatistics(const std::string& manager, const std::string& hardware, const std::vector<std::string>& controllers);
 
   [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-  // By name, of the cycle that ended last.
+  // In the order of names(), for the last completed cycle.
   [[nodiscard]] std::span<const double> values() const noexcept { return values_; }
 
-  // Of one cycle, in this order. The hardware is read from when the loop began the cycle.
+  // The steps of one cycle, in this order. Reading the hardware starts when the loop starts the cycle.
   void hardware_read(Nanoseconds from_ns, Nanoseconds until_ns) noexcept;
-  // Controllers began or ceased to run; only in cycles in which they did.
+  // Controllers were started or stopped; only in cycles in which that happened.
   void switched(Nanoseconds took_ns) noexcept;
-  // `controller` is its place in the list; only of those that run.
+  // `controller` is the index in the list; only for running controllers.
   void controller_updated(std::size_t controller, Nanoseconds from_ns, Nanoseconds until_ns) noexcept;
   void hardware_written(Nanoseconds from_ns, Nanoseconds until_ns) noexcept;
 

@@ -8,7 +8,7 @@
 namespace perflab::manipulation {
 namespace {
 
-// The least speed at the end that is taken for one (joint_trajectory_controller: the float's epsilon).
+// The smallest final speed that counts as motion (joint_trajectory_controller: the float's epsilon).
 constexpr double kStandstill = 1.1920929e-07;
 
 bool all_finite(const std::vector<double>& values) {
@@ -30,7 +30,7 @@ std::optional<std::string> wrong_in(const TrajectoryPoint& point, std::size_t jo
            " joints";
   }
   if (!all_finite(point.positions) || !all_finite(point.velocities) || !all_finite(point.accelerations)) {
-    return "has a value that is no number";
+    return "has a value that is not a number";
   }
   return std::nullopt;
 }

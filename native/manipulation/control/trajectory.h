@@ -51,8 +51,9 @@ struct Refusal {
   std::string text;
 };
 
-// Why a trajectory for these joints must be rejected, if it must: other joints, no point, a wrong size, a number that is not
-// finite, times that do not increase, a velocity at the end. The joints may be in any order.
+// Why a trajectory for these joints must be rejected; empty if it is valid: wrong joints, no point, a wrong
+// size, a number that is not finite, times that do not increase, a velocity at the end. The joints may be in
+// any order.
 [[nodiscard]] std::optional<Refusal> check(const Trajectory& trajectory, std::span<const std::string> joints);
 
 // The trajectory with its joints in this order; it must have passed check().

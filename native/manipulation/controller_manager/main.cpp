@@ -1,9 +1,9 @@
-// perflab-controller-manager: ros2_control_node's place in the stack where the controllers have a process of their own
-// (perflab-simulator with `controller: split`): a loop of 500 Hz on the wall's clock that reads the hardware, updates the
-// controllers and writes. A loop that is late leaves out the cycles that it missed.
+// perflab-controller-manager takes ros2_control_node's place in the stack if the controllers run in a process
+// of their own (perflab-simulator with `controller: split`): a 500 Hz loop on the wall clock that reads the
+// hardware, updates the controllers and writes. A late loop skips missed cycles.
 //
-// Options: robot (a name of the catalog or a path), and those of Controllers.
-// Threads: control, and those of Controllers: joint_states, dynamic_states, arm_state, manager.
+// Options: robot (a name of the catalog or a path), and those of Controllers. Threads: control, and those of
+// Controllers: joint_states, dynamic_states, arm_state, manager.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -49,7 +49,7 @@ class ControllerManager final : public program::Application {
   }
 
   void cycle(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept {
-    if (!link_->read(sample_)) return;  // the hardware has not begun
+    if (!link_->read(sample_)) return;  // the hardware has not started
     const std::size_t joints = model_->joints().size();
     const auto first = [joints](const HardwareLink::Joints& all) { return std::span(all).first(joints); };
     if (!active_) {

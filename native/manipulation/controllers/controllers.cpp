@@ -60,7 +60,7 @@ void write_point(std::span<const double> positions, std::span<const double> velo
   write_numbers(velocities, to.velocities);
 }
 
-// Of ros2_control's names for what the hardware has: joint by joint.
+// The hardware's interface names in ros2_control, joint by joint.
 std::vector<std::string> interfaces(const std::vector<std::string>& joints, const std::vector<const char*>& kinds) {
   std::vector<std::string> all;
   for (const std::string& joint : joints) {
@@ -73,7 +73,7 @@ std::vector<std::string> hand_of(const Model& model) {
   return model.hand_joint().empty() ? std::vector<std::string>{} : std::vector<std::string>{model.hand_joint()};
 }
 
-// The hand's joint has no effort.
+// The hand's joint has no effort interface.
 HardwareDescription hardware_of(const Model& model) {
   HardwareDescription hardware{.name = model.name(), .plugin = "perflab/MujocoSystem", .command_interfaces = {}, .state_interfaces = {}};
   const std::vector<std::string> hand = hand_of(model);
@@ -95,7 +95,7 @@ std::vector<ControllerDescription> controllers_of(const Model& model, const Hard
   return all;
 }
 
-// Those that do something in the loop; the gripper's only keeps what was asked for.
+// Controllers that work in the loop; the gripper's only stores its command.
 std::vector<std::string> looping(const ControllerSet& set) { return {set.all()[0].name, set.all()[1].name}; }
 
 double distance(std::span<const double> first, std::span<const double> second) noexcept {
@@ -292,7 +292,7 @@ void Controllers::offer_interfaces() noexcept {
   manager_.offer(state.time_ns, due_ns_, statistics_.values(), states_, commands_);
 }
 
-// What it was doing is ended, as by ros2_control's controllers.
+// Its current goals end, like those of ros2_control's controllers.
 void Controllers::deactivated(std::size_t controller) {
   if (controller == kArm) {
     const std::scoped_lock lock(goals_mutex_);
@@ -390,7 +390,10 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
   Trajectory trajectory;
   Tolerances tolerances;
   std::optional<Nanoseconds> start_ns;
-  if (const std::optional<Refusal> refusal = plan(*goal, trajectory, tolerances, start_ns)) {  // it has become too old since on_goal
+  if (const std::optional<Refusal> refusal = plan(*goal, trajectory, tolerances, start_ns)) {  // it has
+                                                                                               // become too
+                                                                                               // old since
+                                                                                               // on_goal
     FollowJointTrajectory::Result result;
     result.error_code = static_cast<std::int32_t>(refusal->error);
     result.error_string = refusal->text;
@@ -398,7 +401,7 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
     return;
   }
   const std::scoped_lock lock(goals_mutex_);
-  if (!set_.active(kArm)) {  // since it was accepted
+  if (!set_.active(kArm)) {  // deactivated since it was accepted
     goal.abort({});
     return;
   }
@@ -409,7 +412,7 @@ void Controllers::accept(program::Goal<FollowJointTrajectory> goal) {
 void Controllers::monitor() {
   const std::scoped_lock lock(goals_mutex_);
   report_stops();
-  // Each is looked at once: one that the loop ends meanwhile is still to be answered.
+  // Each goal is checked once: one that the loop ends meanwhile is answered next time.
   std::erase_if(open_, [this](const Open& each) {
     if (each.goal->ended()) {
       finish(*each.goal, each.answer);
@@ -440,7 +443,7 @@ void Controllers::finish(const TrajectoryGoal& goal, const program::Goal<FollowJ
       log_.info("Goal reached, success!");
       return;
     case TrajectoryGoal::Status::kCanceled:
-      // Nobody asked to cancel a goal that another one replaced, so it can only be aborted.
+      // No client requested the cancellation of a goal replaced by another, so it can only be aborted.
       if (!open.canceled(result)) open.abort(result);
       return;
     default:
@@ -459,7 +462,7 @@ void Controllers::report(const TrajectoryGoal& goal) {
   if (goal.status() != TrajectoryGoal::Status::kSucceeded) return;
   context_.figure("settling", seconds(goal.settling_ns()));
   context_.figure("path_length", goal.tracking().path_length);
-  // A motion to where the arm already was has no ratio.
+  // A motion to the current position has no ratio.
   const double straight = distance(goal.from(), goal.spline().goal());
   if (straight > 1e-3) context_.figure("path_ratio", goal.tracking().path_length / straight);
 }
@@ -485,7 +488,7 @@ void Controllers::report_stops() {
   });
 }
 
-// The process ends with a goal that is still followed.
+// The process ends while a goal is being followed.
 void Controllers::tell_unended(const TrajectoryGoal& goal) {
   if (goal.status() != TrajectoryGoal::Status::kActive || goal.duration() <= 0) return;
   const Nanoseconds elapsed = snapshot_of_now().state.time_ns - goal.started_ns();

@@ -1,21 +1,23 @@
-// The arm's controllers as ros2_control runs them: a trajectory controller with its action server, a joint state broadcaster,
-// and a gripper. The owner of the control loop calls cycle(); other threads publish the messages.
+// The arm's controllers as in ros2_control: a trajectory controller with its action server, a joint state
+// broadcaster, and a gripper. The owner of the control loop calls cycle(); other threads publish the
+// messages.
 //
 // Names, types and rates are those of ros2_control (Jazzy):
-//   /joint_states, /dynamic_joint_states                   each cycle, by node /joint_state_broadcaster
-//   /panda_arm_controller/controller_state                 each cycle, by node /panda_arm_controller
-//   /panda_arm_controller/follow_joint_trajectory          results and feedback by a timer of 20 Hz (action_monitor_rate)
-//   /panda_hand_controller/gripper_cmd                     likewise, if the graph has the node /panda_hand_controller
-//   /controller_manager                                    services and figures of the loop (manager_node.h)
-// The robot's group gives the arm's controller its name. A controller that was deactivated publishes nothing and rejects
-// goals; the arm then holds where it is.
+//   /joint_states, /dynamic_joint_states           each cycle, by node /joint_state_broadcaster
+//   /panda_arm_controller/controller_state         each cycle, by node /panda_arm_controller
+//   /panda_arm_controller/follow_joint_trajectory  results and feedback by a timer of 20 Hz
+//                                                  (action_monitor_rate)
+//   /panda_hand_controller/gripper_cmd             likewise, if the graph has the node /panda_hand_controller
+//   /controller_manager                            services and statistics of the loop (manager_node.h)
+// The robot's group determines the name of the arm's controller. A deactivated controller publishes nothing and
+// rejects goals; the arm then holds its position.
 //
-// A film of the trial: the series desired (where the joints were to be) and lateness (ns: the latest cycle since the row
-// before), 50 times a second.
+// Film of the trial: the series desired (desired positions) and lateness (ns: the latest cycle since the
+// previous row), 50 times a second.
 //
-// Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms, tracking_max,
-// settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion stop_latency and stopping_distance (in
-// the robot's time, from the cycle in which it began to stop).
+// Figures for each executed goal: execution_controller (from start to end in the robot's time), tracking_rms,
+// tracking_max, settling, path_length, path_ratio; for a goal that was cancelled or aborted in motion
+// stop_latency and stopping_distance (in the robot's time, from the cycle in which it began to stop).
 #pragma once
 
 #include <atomic>
@@ -42,14 +44,14 @@
 
 namespace perflab::manipulation {
 
-// What the hardware measured.
+// Measurement of the hardware.
 struct Measured {
-  Nanoseconds time_ns = 0;  // the robot's
+  Nanoseconds time_ns = 0;  // in the robot's time
   std::span<const double> positions, velocities, efforts;
   double hand = 0.0, hand_velocity = 0.0;
 };
 
-// The name by which the two sides of HardwareLink find each other: one pair in a trial's domain.
+// The name by which the two sides of HardwareLink find each other: one pair per domain of a trial.
 [[nodiscard]] std::string link_name(const program::Context& context);
 
 class Controllers {
@@ -61,14 +63,14 @@ class Controllers {
   // unmeasured (named states: motions that end there are left out of all figures).
   Controllers(program::Context& context, std::shared_ptr<const Model> model);
 
-  // Sets where the arm is before the first cycle.
+  // Sets the arm's position before the first cycle.
   void reset(std::span<const double> positions);
 
   // For the control loop: the cycle was due at `due_ns` and began at `woken_ns`. Neither waits nor allocates.
   void cycle(const Measured& measured, Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
-  // Likewise, once the hardware has been given the command: the cycle is over.
+  // Call once the hardware has the command: the cycle is over.
   void written() noexcept;
-  // The commanded positions, and the velocities that belong to them.
+  // The commanded positions and the corresponding velocities.
   [[nodiscard]] std::span<const double> command() const noexcept { return controller_.state().output; }
   [[nodiscard]] std::span<const double> command_velocities() const noexcept { return controller_.state().desired.velocities; }
   // The last commanded opening of a finger.
@@ -115,7 +117,7 @@ class Controllers {
   TrajectoryController controller_;
   std::string arm_node_;
 
-  // In the order of set_; the hand's is the third, where there is one.
+  // In the order of set_; the hand is the third, if there is one.
   enum Place : std::size_t { kStates, kArm, kHand };
   ControllerSet set_;
 
@@ -145,7 +147,7 @@ class Controllers {
   program::Publisher<messages::control_msgs::msg::DynamicJointState> dynamic_joint_states_;
   program::Publisher<messages::control_msgs::msg::JointTrajectoryControllerState> controller_state_;
   struct StatePublisher {
-    std::size_t controller;  // whose it is
+    std::size_t controller;  // its controller
     std::unique_ptr<RealtimePublisher<Snapshot>> publisher;
   };
   std::vector<StatePublisher> publishers_;
@@ -156,7 +158,7 @@ class Controllers {
     program::Goal<FollowJointTrajectory> answer;
   };
   std::mutex goals_mutex_;
-  std::vector<Open> open_;  // in the order in which they were accepted
+  std::vector<Open> open_;  // in order of acceptance
   std::vector<std::shared_ptr<TrajectoryGoal>> stopping_;
   std::vector<Positions> unmeasured_;
   Snapshot seen_;

@@ -12,7 +12,7 @@ namespace srv = messages::controller_manager_msgs::srv;
 namespace pal = messages::pal_statistics_msgs::msg;
 
 const std::string kNode = "/controller_manager";
-// How often it is looked whether the loop has done what was asked for.
+// Interval for checking whether the loop has made the requested change.
 constexpr Nanoseconds kPolling = 1'000'000;
 
 // lifecycle_msgs/State.
@@ -148,7 +148,7 @@ void ManagerNode::serve(program::Context& context) {
       });
 }
 
-// Waits for the loop, as ros2_control's does; its other services wait meanwhile.
+// Waits for the loop, like ros2_control; its other services wait meanwhile.
 void ManagerNode::change(const SwitchController::Request& request, SwitchController::Response& response) {
   const Strictness strictness =
       request.strictness == SwitchController::Request::STRICT ? Strictness::kStrict : Strictness::kBestEffort;
@@ -163,7 +163,7 @@ void ManagerNode::change(const SwitchController::Request& request, SwitchControl
   for (const Nanoseconds from_ns = clock.now(); !controllers_.done(); program::Clock::sleep_until(clock.now() + kPolling)) {
     if (!stopping_.load() && (timeout_ns == 0 || clock.now() < from_ns + timeout_ns)) continue;
     response.ok = false;
-    response.message = "Switch controller timed out: the control loop does not run";
+    response.message = "Switch controller timed out: the control loop is not running";
     return;
   }
   for (const std::size_t each : change.deactivate) deactivated_(each);

@@ -1,13 +1,16 @@
-// The node /controller_manager, with what of ros2_control's (Jazzy) a robot has whose controllers never change: services that
-// say what there is and which controllers run, and the running figures of the loop. Nothing can be loaded, configured or
-// unloaded, so there are no services for that, nor for the state of the hardware.
+// The node /controller_manager, with the parts of ros2_control's (Jazzy) that make sense for a fixed set of
+// controllers: services that list controllers and hardware and switch controllers, and running statistics of
+// the loop. Nothing can be loaded, configured or unloaded, so there are no services for that, nor for the
+// state of the hardware.
 //
 // Servers:     /controller_manager/list_controllers, list_controller_types, list_hardware_components,
 //              list_hardware_interfaces, switch_controller (controller_manager_msgs)
 // Publishers:  /controller_manager/activity (controller_manager_msgs/ControllerManagerActivity): on a change
-//              /controller_manager/statistics/names, values, full (pal_statistics_msgs): each cycle, where somebody listens
-//              /controller_manager/introspection_data/names, values, full: likewise, every interface of the hardware
-// Thread: manager, which publishes the latter.
+//              /controller_manager/statistics/names, values, full (pal_statistics_msgs): each cycle, if there
+//              is a subscriber
+//              /controller_manager/introspection_data/names, values, full: likewise, every interface of the
+//              hardware
+// Thread: manager, which publishes the latter two.
 #pragma once
 
 #include <atomic>
@@ -40,12 +43,12 @@ struct HardwareDescription {
   std::vector<std::string> command_interfaces, state_interfaces;  // "panda_joint1/position"
 };
 
-// pal_statistics' three topics of one registry: names once, values by them, and both together.
+// pal_statistics' three topics of one registry: names once, values in their order, and both together.
 class StatisticsTopics {
  public:
   StatisticsTopics(program::Context& context, const std::string& topic, const std::vector<std::string>& names);
   void start();
-  // By one thread. Whether somebody listens; what nobody listens to is not sent, as by pal_statistics.
+  // One thread. True if there is a subscriber; without one nothing is sent, as in pal_statistics.
   bool look();
   void publish(Nanoseconds time_ns, Nanoseconds due_ns, std::span<const double> values);
 
@@ -58,14 +61,14 @@ class StatisticsTopics {
 
 class ManagerNode {
  public:
-  // `deactivated` is called for each controller that has ceased to run, by the thread of the service. `update_rate`: Hz.
-  // The set outlives this.
+  // `deactivated` is called for each stopped controller, in the thread of the service. `update_rate`: Hz. The
+  // set must outlive this.
   ManagerNode(program::Context& context, ControllerSet& controllers, HardwareDescription hardware,
               const std::vector<std::string>& statistics, std::uint16_t update_rate,
               std::function<void(std::size_t controller)> deactivated);
 
-  // By the control loop: the values of the statistics, then those of the hardware's state and command interfaces, each in
-  // their order. Neither waits nor allocates.
+  // Called by the control loop: values of the statistics, then those of the hardware's state and command
+  // interfaces, each in its order. Neither waits nor allocates.
   void offer(Nanoseconds time_ns, Nanoseconds due_ns, std::span<const double> statistics, std::span<const double> states,
              std::span<const double> commands) noexcept;
 
@@ -76,7 +79,7 @@ class ManagerNode {
   using SwitchController = messages::controller_manager_msgs::srv::SwitchController;
   using HardwareInterface = messages::controller_manager_msgs::msg::HardwareInterface;
 
-  static constexpr std::uint32_t kBetweenLooks = 50;  // cycles until it is seen that somebody listens, or does so no more
+  static constexpr std::uint32_t kBetweenLooks = 50;  // cycles between checks for subscribers
 
   struct Cycle {
     Nanoseconds time_ns = 0, due_ns = 0;

@@ -1,8 +1,10 @@
-// Ways for a control loop to hand values to other threads without waiting for them: the latest value, a publisher with its own
-// thread like realtime_tools::RealtimePublisher of ros2_control, and a stream of small values that drops none.
+// Ways for a control loop to pass values to other threads without waiting: the latest value, a publisher with
+// its own thread like ros2_control's realtime_tools::RealtimePublisher, and a lossless stream of small
+// values.
 //
 // Example:
-//   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at) { publish(at); });
+//   RealtimePublisher<Snapshot> publisher(context, "joint_states", Snapshot(joints), [&](const Snapshot& at) {
+//   publish(at); });
 //   publisher.offer(now);   // by the control loop
 #pragma once
 
@@ -18,13 +20,13 @@
 
 namespace perflab::manipulation {
 
-// Copying a value must not allocate: its vectors must have their size from the beginning.
+// Copying a value must not allocate: its vectors must have their final size from the beginning.
 template <typename Value>
 class Latest {
  public:
   explicit Latest(Value first) : value_(std::move(first)) {}
 
-  // By one thread. False if the reader is reading at that moment; then the value is dropped.
+  // One thread. False if the reader is reading at that moment; then the value is dropped.
   bool offer(const Value& value) noexcept {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
@@ -83,7 +85,7 @@ class RealtimePublisher {
   std::atomic<bool> ending_{false};
 };
 
-// Publishes every offered value in order; the buffer holds as many as the thread may be behind.
+// Publishes every offered value in order; the buffer limits how far the thread may fall behind.
 template <typename Value>
 class RealtimeStream {
  public:
@@ -104,7 +106,7 @@ class RealtimeStream {
   }
   void stop() noexcept {
     ending_.store(true, std::memory_order_release);
-    end_.fetch_add(1, std::memory_order_release);  // nothing is read any more
+    end_.fetch_add(1, std::memory_order_release);  // reading has ended
     end_.notify_one();
   }
   // The number of values that were dropped because the buffer was full.

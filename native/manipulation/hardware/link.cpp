@@ -14,14 +14,14 @@
 namespace perflab::manipulation {
 namespace {
 
-constexpr int kPollMs = 2;  // how often either side looks for the other one, and whether to stop
+constexpr int kPollMs = 2;  // interval at which either side looks for the other, and for a request to stop
 
 struct Address {
   sockaddr_un socket{};
   socklen_t size = 0;
 };
 
-// In the abstract namespace: it begins with a zero, and is no file.
+// In the abstract namespace: starts with a zero byte, and is not a file.
 Address address_of(const std::string& name) {
   Address address;
   address.socket.sun_family = AF_UNIX;
@@ -62,7 +62,7 @@ bool hand_over(const Descriptor& socket, Address& to, const Descriptor& file) {
   std::memcpy(CMSG_DATA(part), &number, sizeof(number));
   if (::sendmsg(socket.number(), &packet.header, MSG_NOSIGNAL) == 1) return true;
   if (errno == ECONNREFUSED || errno == EAGAIN) return false;
-  throw Failed("hardware link: cannot hand over its memory: " + reason_of(errno));
+  throw Failed("hardware link: cannot pass on its memory: " + reason_of(errno));
 }
 
 Descriptor take_over(const Descriptor& socket) {

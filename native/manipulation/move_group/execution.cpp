@@ -23,12 +23,13 @@ Nanoseconds nanoseconds(double seconds) {
 
 double seconds(Nanoseconds time) { return static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond); }
 
-// What MoveIt calls CONTROL_FAILED, by what the controller says of it.
+// The reason behind MoveIt's CONTROL_FAILED, from the controller's result.
 Ending ending_of(const Controller::Result& result) {
   switch (result.status) {
     case Controller::Status::kSucceeded: return {};
     case Controller::Status::kUnknown: return failed("result_unknown", "the controller does not know the goal that it took");
-    case Controller::Status::kCanceled: return failed("goal_canceled", "somebody cancelled the controller's goal");
+    case Controller::Status::kCanceled:
+      return failed("goal_canceled", "the controller's goal was cancelled by another client");
     case Controller::Status::kAborted: break;
   }
   const std::string text = result.error_text.empty() ? "the controller gave no reason" : result.error_text;
@@ -44,7 +45,7 @@ Ending ending_of(const Controller::Result& result) {
 
 }  // namespace
 
-// What the controller's handlers leave; they may come when nobody waits any more.
+// State filled in by the controller's handlers, which may come when nobody waits any more.
 struct Execution::Exchange {
   std::mutex mutex;
   std::condition_variable changed;
@@ -79,7 +80,7 @@ Ending Execution::run(const planning::Trajectory& trajectory, const Watch& watch
   std::optional<Ending> early;
   for (Nanoseconds due = now() + settings_.poll;; due += settings_.poll) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(due - now()));
-    if (due < now()) due = now();  // as WallRate: what was missed is not made up for
+    if (due < now()) due = now();  // like WallRate: missed cycles are skipped
     if (done.load()) break;
     if (early) continue;
     if (abandoned_.load() || (watch.cancelled && watch.cancelled())) {
@@ -150,7 +151,7 @@ Ending Execution::follow(const planning::Trajectory& trajectory) {
   const Nanoseconds sent = now();
   {
     const std::scoped_lock lock(sending_);
-    if (ended_) return {};  // run() says why
+    if (ended_) return {};  // run() has the reason
     if (!controller_.send(trajectory, std::move(handlers))) {
       return failed("server_not_ready", "the goal could not be sent to the controller");
     }
@@ -166,7 +167,7 @@ Ending Execution::follow(const planning::Trajectory& trajectory) {
   const Nanoseconds start = clock_.now();
   started_.store(start);
   const Nanoseconds limit = nanoseconds(settings_.duration_scaling * trajectory.duration() + settings_.duration_margin);
-  Nanoseconds give_up = kUnknownTime;  // when the result of what was cancelled no longer counts
+  Nanoseconds give_up = kUnknownTime;  // when to stop waiting for the result of a cancelled goal
   while (!exchange->result) {
     exchange->changed.wait_for(lock, std::chrono::nanoseconds(settings_.result_poll));
     if (exchange->result || abandoned_.load()) break;
@@ -180,12 +181,12 @@ Ending Execution::follow(const planning::Trajectory& trajectory) {
     if (give_up == kUnknownTime) give_up = now() + settings_.answer_limit;
     if (now() > give_up) break;
   }
-  if (!exchange->result) return {};  // run() says why
+  if (!exchange->result) return {};  // run() has the reason
   times_.result = exchange->ended_ns - exchange->answered_ns;
   return ending_of(*exchange->result);
 }
 
-// Three states in a row that hardly differ, within a second; that it does not come to that is no failure (as in MoveIt).
+// Three nearly equal states in a row, within a second; failing that is not an error (as in MoveIt).
 void Execution::wait_for_standstill() {
   if (settings_.start_tolerance <= 0.0) return;
   const Nanoseconds begin = now();

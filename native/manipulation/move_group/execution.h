@@ -1,10 +1,11 @@
-// Sends trajectories to the arm's controller and watches over them: MoveIt's PlanExecution and TrajectoryExecutionManager.
+// Sends trajectories to the arm's controller and monitors them: MoveIt's PlanExecution and
+// TrajectoryExecutionManager.
 //
 //   fresh state, start within its tolerance -> goal to the controller -> accepted -> result, at the latest after
-//   1.2 * duration + 0.5 s -> until the arm stands still
+//   1.2 * duration + 0.5 s -> wait for standstill
 //
-// Beside it another thread looks each 10 ms whether that is done, the motion was to be stopped, or the scene changed so
-// that what is left of the path collides.
+// Another thread checks every 10 ms whether execution is done, a stop was requested, or the scene changed so
+// that the rest of the path collides.
 //
 // Sources: moveit2, plan_execution.cpp, trajectory_execution_manager.cpp, action_based_controller_handle.hpp.
 #pragma once
@@ -26,7 +27,7 @@
 
 namespace perflab::manipulation {
 
-// How a motion ended. Its names are words of the workload's outcomes.
+// How a motion ended. The names are outcomes of the workload.
 struct Ending {
   std::string label = "SUCCESS";  // MoveIt's code
   std::string branch;             // which check refused or failed; "" for success
@@ -39,10 +40,12 @@ struct ExecutionSettings {
   double duration_margin = 0.5;                      // s: allowed_goal_duration_margin
   Nanoseconds poll = 10'000'000;                     // WallRate(100)
   Nanoseconds result_poll = 50'000'000;              // under sim time
-  Nanoseconds answer_limit = 5'000'000'000;          // for the controller to answer a goal or a cancel; MoveIt waits for ever
+  Nanoseconds answer_limit = 5'000'000'000;          // how long the controller may take to answer a goal or a
+                                                     // cancel; MoveIt waits forever
 };
 
-// What a controller's action client does, as a test can do it, too. Handlers may be called from any thread, and after cancel().
+// The interface of a controller's action client, which tests replace. Handlers may be called from any thread,
+// and after cancel().
 class Controller {
  public:
   enum class Status { kUnknown, kSucceeded, kCanceled, kAborted };
@@ -60,17 +63,17 @@ class Controller {
   Controller(const Controller&) = delete;
   Controller& operator=(const Controller&) = delete;
   virtual ~Controller() = default;
-  // False where it could not be sent.
+  // False if it could not be sent.
   virtual bool send(const planning::Trajectory& trajectory, Handlers handlers) = 0;
   virtual void cancel() = 0;
 };
 
-// Parts of an execution, in ns of CLOCK_MONOTONIC; kUnknownTime: it did not come to that.
+// Durations of an execution's parts, in ns of CLOCK_MONOTONIC; kUnknownTime: not reached.
 struct ExecutionTimes {
-  Nanoseconds state_wait = kUnknownTime;  // for a state newer than the start
+  Nanoseconds state_wait = kUnknownTime;  // wait for a state newer than the start
   Nanoseconds accept = kUnknownTime;      // from sending the goal to its answer
   Nanoseconds result = kUnknownTime;      // from the answer to the result
-  Nanoseconds standstill = kUnknownTime;  // from the result until the arm was seen to stand still
+  Nanoseconds standstill = kUnknownTime;  // from the result until standstill was observed
 };
 
 class Execution {
@@ -78,21 +81,23 @@ class Execution {
   Execution(std::shared_ptr<const Model> model, const SimClock& clock, const StateMonitor& monitor,
             Controller& controller, const ExecutionSettings& settings);
 
-  // What is asked and told on the way; each may be empty.
+  // Queries and notifications during a motion; each may be empty.
   struct Watch {
-    std::function<void()> begin_thread;  // called first by the thread that is made for the motion
-    // Asked each poll: whether the motion shall end, PREEMPTED once the controller says that it has stopped; and what is wrong
-    // with it from `elapsed` s on, if anything.
+    std::function<void()> begin_thread;  // called first in the thread created for the motion
+    // Called at each poll: whether to end the motion (PREEMPTED once the controller has reported the stop);
+    // and what is wrong with the motion from `elapsed` seconds on, if anything.
     std::function<bool()> cancelled;
     std::function<std::optional<std::string>(double elapsed)> blocked;
   };
   // One call at a time.
   [[nodiscard]] Ending run(const planning::Trajectory& trajectory, const Watch& watch);
   [[nodiscard]] const ExecutionTimes& times() const noexcept { return times_; }
-  // For how long the controller has followed the present motion, by the clock; nothing before it took it. Any thread.
+  // How long the controller has followed the current motion, by the clock; empty before it accepted it.
+  // Thread-safe.
   [[nodiscard]] std::optional<Nanoseconds> elapsed() const noexcept;
 
-  // The process ends: run() returns soon, whatever the controller says, and each later one at once. Any thread.
+  // The process ends: run() returns soon, regardless of the controller, and later calls return at once.
+  // Thread-safe.
   void abandon() noexcept { abandoned_.store(true); }
 
  private:
@@ -111,10 +116,10 @@ class Execution {
   ExecutionTimes times_;
   std::atomic<bool> abandoned_{false};
   std::atomic<bool> cancelled_{false};
-  std::atomic<Nanoseconds> started_{0};  // by the clock, when the controller took the motion; 0: not yet
+  std::atomic<Nanoseconds> started_{0};  // when the controller accepted the motion, by the clock; 0: not yet
   std::mutex sending_;
-  bool sent_ = false;   // under the lock
-  bool ended_ = false;  // likewise: nothing is to be sent any more
+  bool sent_ = false;   // guarded by the lock
+  bool ended_ = false;  // guarded by the lock: nothing may be sent any more
 };
 
 }  // namespace perflab::manipulation

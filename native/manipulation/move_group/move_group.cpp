@@ -53,7 +53,7 @@ constexpr const char* kClockNode = "/move_group_clock";
 
 double seconds(Nanoseconds time) { return static_cast<double>(time) / static_cast<double>(kNanosecondsPerSecond); }
 
-// The controller behind its action.
+// The controller as an action client.
 class ActionController final : public Controller {
  public:
   ActionController(program::ActionClient<FollowJointTrajectory> client, const PlanningScene& scene)
@@ -103,7 +103,7 @@ struct Settings {
   Nanoseconds publish_scene_ns;
   double segment_fraction;
   std::uint64_t seed;
-  std::vector<std::string> unmeasured;  // goals by the name of their constraints, of which no figure is kept
+  std::vector<std::string> unmeasured;  // names of goal constraints for which no figures are recorded
   ExecutionSettings execution;
 };
 
@@ -237,7 +237,7 @@ class MoveGroup final : public program::Application {
     }
   }
 
-  // What was asked for, of a whole scene; all of it if that is nothing, as in MoveIt.
+  // Reduces a whole scene to the requested components; none requested means all, as in MoveIt.
   static void keep(SceneMessage& scene, std::uint32_t components) {
     using Asked = messages::moveit_msgs::msg::PlanningSceneComponents;
     if (components == 0) return;
@@ -248,7 +248,8 @@ class MoveGroup final : public program::Application {
     if (lacks(Asked::ALLOWED_COLLISION_MATRIX)) scene.allowed_collision_matrix = {};
   }
 
-  // On a change, not more often than once an interval: all of it once objects changed, else where the robot is.
+  // Publishes on a change, at most once per interval: the whole scene if objects changed, otherwise the
+  // robot's state.
   void publish_scenes(const program::Running& running) {
     std::uint64_t published = 0;
     for (Nanoseconds due = context_.clock().now(); !running.stopped(); due += settings_.publish_scene_ns) {
@@ -271,7 +272,7 @@ class MoveGroup final : public program::Application {
 
   void begin(program::Goal<MoveGroupAction> goal) {
     const std::scoped_lock lock(threads_mutex_);
-    if (threads_.size() > 1) threads_.pop_front();  // it has ended: busy_ lets one goal in at a time
+    if (threads_.size() > 1) threads_.pop_front();  // it has ended: busy_ admits one goal at a time
     threads_.emplace_back([this, goal = std::move(goal)] {
       try {
         context_.enter_thread("move_action");
@@ -283,7 +284,7 @@ class MoveGroup final : public program::Application {
   }
 
   void finish() {
-    stopping_.store(true);  // no goal is taken any more
+    stopping_.store(true);  // no further goal is accepted
     preempted_.store(true);
     monitor_.stop();
     execution_.abandon();
@@ -301,7 +302,7 @@ class MoveGroup final : public program::Application {
     goal.feedback(feedback);
   }
 
-  // What it works on from now on: a goal that is planned, or a motion of that duration.
+  // Sets the current work: a goal being planned, or a motion of that duration.
   void works_on(std::string goal, Nanoseconds duration_ns = 0) {
     const std::scoped_lock lock(work_mutex_);
     work_ = Work{std::move(goal), duration_ns, context_.clock().now()};
@@ -311,7 +312,7 @@ class MoveGroup final : public program::Application {
     work_.reset();
   }
 
-  // The process ends: on a goal that it still works on it says how far it came.
+  // The process ends: reports the progress of unfinished work.
   void tell_unended() {
     const std::scoped_lock lock(work_mutex_);
     if (!work_) return;
@@ -374,7 +375,7 @@ class MoveGroup final : public program::Application {
     return std::find(settings_.unmeasured.begin(), settings_.unmeasured.end(), name) == settings_.unmeasured.end();
   }
 
-  // How old what is known of arm and clock was when the goal came.
+  // Records how old the data on arm and clock were when the goal came.
   void say_ages() {
     const Nanoseconds now = context_.clock().now();
     if (const auto current = monitor_.current(); current && current->published_ns != kUnknownTime) {
@@ -386,14 +387,14 @@ class MoveGroup final : public program::Application {
   Ending plan_and_execute(const program::Goal<MoveGroupAction>& goal, bool measured, MoveGroupAction::Result& result) {
     const auto& options = (*goal).planning_options;
     const Nanoseconds waited_from = context_.clock().now();
-    // As in MoveIt, which does not wait where no time has come yet.
+    // As in MoveIt, which does not wait if no clock message has come yet.
     const bool fresh = clock_.now() > 0 && monitor_.wait_for(clock_.now(), kStateWait);
     figure(measured, "planning_state_wait", context_.clock().now() - waited_from);
     if (state_pending_.load()) update_state();
     const std::optional<ArmState> current = monitor_.current();
     if (!current) return {"INVALID_ROBOT_STATE", "no_state", "no state of each joint has come yet"};
 
-    // A scene of the request's own, where it says one.
+    // The request may contain its own scene.
     std::optional<PlanningScene> own;
     if (!PlanningScene::empty(options.planning_scene_diff)) {
       try {
@@ -439,7 +440,8 @@ class MoveGroup final : public program::Application {
         ending = execute(planned, scene, measured);
         const Nanoseconds took = context_.clock().now() - monitor_ns;
         if (measured && ending.label == "SUCCESS") tell_execution(planned, took);
-        // Of the way home as well: how soon a motion fails tells one that was refused from one that was not heard.
+        // Also on the way home: the time to failure distinguishes a refused motion from one that got no
+        // answer.
         if (ending.label != "SUCCESS" && ending.label != "PREEMPTED") context_.figure("execution_failed", seconds(took));
         if (ending.label != "MOTION_PLAN_INVALIDATED_BY_ENVIRONMENT_CHANGE") return ending;
       } else if (ending.label != "PLANNING_FAILED" && ending.label != "INVALID_MOTION_PLAN") {
@@ -454,7 +456,8 @@ class MoveGroup final : public program::Application {
     return ending;
   }
 
-  // What rclpy sends of a request that says nothing of the scene: not a diff, hence not empty, yet without content.
+  // What rclpy sends for a request without a scene: not a diff, hence not "empty", although it has no
+  // content.
   static bool only_robot_state(const SceneMessage& message) {
     SceneMessage plain = message;
     plain.is_diff = true;
@@ -471,7 +474,7 @@ class MoveGroup final : public program::Application {
 
   Plan plan(planning::Request& request, const PlanningScene& scene, bool first_plan) {
     const bool cold = !std::exchange(has_planned_, true);
-    // How often the first plan is repeated changes no other one.
+    // The number of repetitions of the first plan does not change other plans.
     request.seed = static_cast<std::uint32_t>(mixed(settings_.seed + (first_plan ? 0 : ++planned_)));
     request.segment_fraction = settings_.segment_fraction;
     request.cancelled = [this] { return preempted_.load(); };
@@ -506,7 +509,7 @@ class MoveGroup final : public program::Application {
     return plan;
   }
 
-  // Of all plans of a goal, as T1 is.
+  // For all plans of a goal, like T1.
   void tell_planning(bool measured) {
     if (!measured || plans_ == 0) return;
     figure(measured, "planning_ik", planning_.ik);
@@ -517,7 +520,7 @@ class MoveGroup final : public program::Application {
     context_.figure("replans", plans_ - 1);
   }
 
-  // MoveIt goes on to plan with what it knew where no fresh state came; that this was so is a part of what went wrong.
+  // Like MoveIt, it plans with old data if no fresh state came; the message then says so.
   static Ending ending_of(const planning::Result& result, bool fresh) {
     Ending ending;
     ending.label = std::string(planning::label_of(result.code));
@@ -552,7 +555,7 @@ class MoveGroup final : public program::Application {
     return columns;
   }
 
-  // A plan for a film of the trial: its points, all at the time at which it was ready.
+  // Adds a plan to the film of the trial: its points, all at the time at which the plan was ready.
   static void film(program::Series& series, const planning::Trajectory& trajectory, Nanoseconds ready_ns) {
     std::vector<double> row;
     for (const planning::TrajectoryPoint& point : trajectory.points) {
@@ -602,7 +605,7 @@ class MoveGroup final : public program::Application {
   const Settings settings_;
   SimClock clock_;
   PlanningScene scene_;
-  const std::shared_ptr<const Model> model_;  // of the robot; its objects are those of the beginning
+  const std::shared_ptr<const Model> model_;  // model of the robot; its objects are those of the start
   StateMonitor monitor_;
   ActionController controller_;
   Execution execution_;
@@ -610,16 +613,16 @@ class MoveGroup final : public program::Application {
   program::Publisher<messages::std_msgs::msg::String> semantic_;
   program::Publisher<SceneMessage> publisher_;
   program::Rosout log_;
-  const program::Span goal_;  // the work on one, in traces
+  const program::Span goal_;  // work on a goal, in traces
   const program::Span plan_;
-  program::Times& planning_times_;  // by the thread of the goal
+  program::Times& planning_times_;  // used by the goal's thread
   program::Times& execution_times_;
-  program::Times& collision_check_;  // by the one thread that works on a goal
+  program::Times& collision_check_;  // used by the one thread that works on a goal
   program::Series& planned_path_;    // likewise, and those below
   program::Series& considered_path_;
   bool has_considered_ = false;
   Nanoseconds planning_from_ns_ = 0;
-  planning::Times planning_;  // of the plans of the present goal together
+  planning::Times planning_;  // sum over the plans of the current goal
   int plans_ = 0;
 
   std::atomic<bool> state_pending_{false};
@@ -630,7 +633,7 @@ class MoveGroup final : public program::Application {
 
   struct Work {
     std::string goal;
-    Nanoseconds duration_ns;  // 0: it is planned
+    Nanoseconds duration_ns;  // 0: being planned
     Nanoseconds since_ns;
   };
   std::mutex work_mutex_;
@@ -640,7 +643,7 @@ class MoveGroup final : public program::Application {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> preempted_{false};
   std::atomic<Nanoseconds> arrived_{0};
-  bool has_planned_ = false;    // by the thread of the goal
+  bool has_planned_ = false;    // used by the goal's thread
   std::uint64_t planned_ = 0;  // likewise
   std::mutex threads_mutex_;
   std::list<std::jthread> threads_;

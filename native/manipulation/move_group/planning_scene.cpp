@@ -14,7 +14,8 @@ namespace {
 namespace msg = messages::moveit_msgs::msg;
 using messages::shape_msgs::msg::SolidPrimitive;
 
-// What is added by a message is moved by nothing but messages, unless it is to be attached: planning asks for no weight.
+// Objects added by a message are only moved by messages, unless they can be attached: planning does not use
+// masses.
 constexpr double kSomeMass = 0.1;
 
 Pose pose_of(const messages::geometry_msgs::msg::Pose& pose) {
@@ -113,7 +114,7 @@ PlanningScene::Parts PlanningScene::copy() const {
   return {parts_.scene, parts_.model, std::make_unique<State>(*parts_.state), parts_.attached, parts_.may_touch};
 }
 
-// A model with the objects of the scene, in the state of the one before.
+// A model with the objects of the scene, in the previous state.
 void PlanningScene::rebuild(Parts& parts) const {
   parts.model = Model::load(robot_, parts.scene, checker_);
   auto state = std::make_unique<State>(parts.model);
@@ -182,7 +183,7 @@ void PlanningScene::apply(const msg::PlanningScene& message) {
   const std::scoped_lock lock(mutex_);
   Parts parts = copy();
 
-  // The objects there shall be: a model is built anew where these are others.
+  // Sets the objects; rebuilds the model if they differ.
   bool other = false;
   std::set<std::string, std::less<>> named;
   const auto add = [&](const msg::CollisionObject& object, bool movable) {
@@ -206,7 +207,7 @@ void PlanningScene::apply(const msg::PlanningScene& message) {
       parts.scene.objects.erase(there);
       other = true;
     } else if (object.operation != msg::CollisionObject::MOVE) {
-      throw BadInput("the object " + quote(object.id.view()) + " has an operation that is not known");
+      throw BadInput("the object " + quote(object.id.view()) + " has an unknown operation");
     }
   }
   for (const msg::AttachedCollisionObject& attached : message.robot_state.attached_collision_objects) {
@@ -235,7 +236,7 @@ void PlanningScene::apply(const msg::PlanningScene& message) {
     }
     const Link link = parts.model->link(attached.link_name.view());
     if (attached.object.primitives.empty()) {
-      parts.state->attach(name, link);  // as it is held now
+      parts.state->attach(name, link);  // where it is held now
     } else {
       const auto& frame = attached.object.header.frame_id;
       const bool in_link = frame.view() == attached.link_name.view();

@@ -1,9 +1,9 @@
-// What move_group knows of the world: where the arm and the objects are, what is attached, what may touch. Scenes of the
-// catalog are where it begins; moveit_msgs/msg/PlanningScene changes it, and is how it is published.
+// move_group's world: positions of arm and objects, attached objects, pairs that may touch. It starts as a
+// scene of the catalog; moveit_msgs/msg/PlanningScene changes and publishes it.
 //
 // Example:
 //   PlanningScene scene("panda", Scene::load("table"));
-//   scene.apply(diff);                       // of a topic or a request
+//   scene.apply(diff);                       // from a topic or a request
 //   const State copy = scene.snapshot();     // for a planner
 #pragma once
 
@@ -21,50 +21,52 @@
 
 namespace perflab::manipulation {
 
-// Any thread.
+// Thread-safe.
 class PlanningScene {
  public:
-  // Throws BadInput as Model::load() does.
+  // Throws BadInput like Model::load().
   PlanningScene(std::string robot, Scene scene, MakeChecker checker = mujoco_checker);
-  // A scene of its own that begins as another one is now.
+  // A separate scene that starts as a copy.
   PlanningScene(const PlanningScene& other);
 
-  // Of the robot and all objects. It is another one once objects were added or removed.
+  // The model of the robot and all objects; replaced when objects are added or removed.
   [[nodiscard]] std::shared_ptr<const Model> model() const;
   [[nodiscard]] State snapshot() const;
-  // Raised by everything but the robot's motion.
+  // Increases with every change except the robot's motion.
   [[nodiscard]] std::uint64_t version() const;
 
-  // The arm and one finger.
+  // Sets the positions of the arm and of one finger.
   void move_robot(const Positions& positions, double hand);
 
-  // Objects that are added (ADD: boxes and cylinders), removed, moved (those with a mass), attached and detached, pairs that
-  // may touch. With is_diff false of the whole, and with world objects, those that are not named are removed; with is_diff false
-  // of the robot's state, what is attached is detached. A matrix of what may touch stands for all of it, in a diff as well, as in
-  // MoveIt; what the robot's description excepts stays excepted. All of it or nothing; throws BadInput with what cannot be applied.
+  // Applies a message: adds objects (ADD: boxes and cylinders), removes, moves (those with a mass), attaches
+  // and detaches them, and sets pairs that may touch. With is_diff false for the scene, and world objects
+  // given, objects not named are removed; with is_diff false for the robot's state, attached objects are
+  // detached. A matrix of pairs that may touch replaces the whole matrix, even in a diff, as in MoveIt; the exceptions of
+  // the robot's description remain. All or nothing; throws BadInput with what cannot be applied.
   void apply(const messages::moveit_msgs::msg::PlanningScene& message);
 
-  // All of it, with the pairs that may touch beside those of the robot's description; or (`diff`) only the robot's state and what
-  // is attached.
+  // Writes everything, with the pairs that may touch in addition to the robot's description, or (`diff`) only the robot's
+  // state and attached objects.
   void write(messages::moveit_msgs::msg::PlanningScene& message, bool diff) const;
 
-  // A change by which a scene without these objects has them; poses are said in `frame`. MoveIt knows no weights.
+  // The change that adds these objects to a scene without them; poses are in `frame`. MoveIt does not use
+  // masses.
   [[nodiscard]] static messages::moveit_msgs::msg::PlanningScene adding(const Scene& scene, const std::string& frame);
 
-  // Says in a matrix whether two may touch. What it has no name for is added to it, and may touch nothing.
+  // Sets in a matrix whether two names may touch. A name that is missing is added, and may touch nothing else.
   static void allow(messages::moveit_msgs::msg::AllowedCollisionMatrix& matrix, const std::string& first,
                     const std::string& second, bool allowed);
 
-  // Where the message says nothing that would change a scene (moveit::core::isEmpty).
+  // True if the message changes nothing (moveit::core::isEmpty).
   [[nodiscard]] static bool empty(const messages::moveit_msgs::msg::PlanningScene& message);
 
  private:
-  // The link that an object is attached to, and those that may touch it there.
+  // The link that an object is attached to, and the links that may touch it there.
   struct Held {
     std::string link;
     std::vector<std::string> touch_links;
   };
-  // What is attached, and which pairs may touch beside that and what the robot's description says.
+  // Attached objects, and pairs that may touch in addition to these and to the robot's description.
   struct Parts {
     Scene scene;
     std::shared_ptr<const Model> model;

@@ -15,11 +15,11 @@ namespace {
 namespace msg = messages::moveit_msgs::msg;
 using messages::shape_msgs::msg::SolidPrimitive;
 
-// Each pose is said in the frame of the base; a scene has no other that stands still.
+// Poses must be in the base frame, the only fixed frame of a scene.
 void check_frame(std::string_view frame, const Model& model) {
   if (frame.empty() || frame == "world" || frame == model.name_of(model.base())) return;
   throw RefusedRequest{"FRAME_TRANSFORM_FAILURE",
-                "the frame " + quote(frame) + " is not known; right would be " + model.name_of(model.base())};
+                "the frame " + quote(frame) + " is unknown; right would be " + model.name_of(model.base())};
 }
 
 Link link_of(std::string_view name, const Model& model) {
@@ -46,7 +46,7 @@ planning::Goal joints_of(const msg::Constraints& constraints, const Model& model
     said[at] = true;
   }
   if (std::find(said.begin(), said.end(), false) != said.end()) {
-    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not say where each joint shall be"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not have a position for each joint"};
   }
   return goal;
 }
@@ -61,12 +61,13 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
   goal.link = link_of(position.link_name, model);
   const auto& offset = position.target_point_offset;
   if (offset.x != 0.0 || offset.y != 0.0 || offset.z != 0.0) {
-    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the position is of a point beside the link's origin"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS",
+                         "the position is for a point other than the link's origin"};
   }
   const auto& region = position.constraint_region;
   if (region.primitives.size() != 1 || region.primitive_poses.size() != 1 || !region.meshes.empty() ||
       region.primitives.front().type != SolidPrimitive::SPHERE || region.primitives.front().dimensions.empty()) {
-    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the region of the position is not one sphere"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "the region of the position is not a single sphere"};
   }
   goal.radius = region.primitives.front().dimensions.front();
   const auto& centre = region.primitive_poses.front().position;
@@ -78,7 +79,7 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
   const msg::OrientationConstraint& orientation = constraints.orientation_constraints.front();
   check_frame(orientation.header.frame_id, model);
   if (orientation.link_name.view() != position.link_name.view()) {
-    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "position and orientation are of different links"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "position and orientation are for different links"};
   }
   goal.orientation = {orientation.orientation.w, orientation.orientation.x, orientation.orientation.y,
                       orientation.orientation.z};
@@ -92,11 +93,12 @@ planning::Goal pose_of(const msg::Constraints& constraints, const Model& model) 
 
 planning::Goal goal_of(const msg::Constraints& constraints, const Model& model) {
   if (!constraints.visibility_constraints.empty()) {
-    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "visibility is no goal that is known"};
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "visibility goals are not supported"};
   }
   const bool joints = !constraints.joint_constraints.empty();
   const bool pose = !constraints.position_constraints.empty() || !constraints.orientation_constraints.empty();
-  if (joints == pose) throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a goal is either of joints or of a link's pose"};
+  if (joints == pose)
+    throw RefusedRequest{"INVALID_GOAL_CONSTRAINTS", "a goal must be either for joints or for a link's pose"};
   return joints ? joints_of(constraints, model) : pose_of(constraints, model);
 }
 
@@ -109,7 +111,7 @@ Positions start_of(const msg::RobotState& message, const Model& model, const Pos
   Positions start = current;
   const auto& state = message.joint_state;
   if (state.name.size() != state.position.size()) {
-    throw RefusedRequest{"INVALID_ROBOT_STATE", "the start has another number of names than of positions"};
+    throw RefusedRequest{"INVALID_ROBOT_STATE", "the start has different numbers of names and positions"};
   }
   for (std::size_t i = 0; i < state.name.size(); ++i) {
     const auto joint = std::find(model.joints().begin(), model.joints().end(), state.name[i].view());
@@ -135,7 +137,7 @@ planning::Request request_of(const msg::MotionPlanRequest& message, const Model&
                   "there is no group " + quote(message.group_name.view()) + "; right would be " + model.group()};
   }
   if (!empty(message.path_constraints) || !message.trajectory_constraints.constraints.empty()) {
-    throw RefusedRequest{"INVALID_MOTION_PLAN", "constraints of the path are not known to this planner"};
+    throw RefusedRequest{"INVALID_MOTION_PLAN", "path constraints are not supported by this planner"};
   }
   planning::Request request;
   request.start = start_of(message.start_state, model, current);
@@ -221,7 +223,8 @@ messages::moveit_msgs::action::MoveGroup::Goal message_of(const planning::Goal& 
   request.goal_constraints.back().name = name;
   message.planning_options.replan = asked.replan_attempts > 0;
   message.planning_options.replan_attempts = asked.replan_attempts;
-  // Not a diff, hence not "empty": an arm that is at the goal already plans and moves all the same, as for rclpy's default.
+  // Not a diff, hence not "empty": an arm that is already at the goal plans and moves nevertheless, as with
+  // rclpy's default.
   message.planning_options.planning_scene_diff.is_diff = true;
   return message;
 }

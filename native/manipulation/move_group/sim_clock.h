@@ -1,4 +1,4 @@
-// What time it is for move_group: that of /clock, as with use_sim_time, or the wall clock.
+// move_group's clock: /clock, as with use_sim_time, or the wall clock.
 #pragma once
 
 #include <atomic>
@@ -7,17 +7,17 @@
 
 namespace perflab::manipulation {
 
-// Any thread.
+// Thread-safe.
 class SimClock {
  public:
   explicit SimClock(bool sim_time) noexcept : sim_time_(sim_time) {}
 
-  // A message of /clock, and when it was published (CLOCK_MONOTONIC, or kUnknownTime).
+  // Takes a message of /clock, and when it was published (CLOCK_MONOTONIC, or kUnknownTime).
   void set(Nanoseconds now, Nanoseconds published_ns) noexcept {
     now_.store(now, std::memory_order_release);
     published_ns_.store(published_ns, std::memory_order_release);
   }
-  // Of the last message, 0 before the first one, as rclcpp::Clock has it; without sim time CLOCK_REALTIME.
+  // Time of the last message, 0 before the first one, like rclcpp::Clock; without sim time CLOCK_REALTIME.
   [[nodiscard]] Nanoseconds now() const noexcept {
     return sim_time_ ? now_.load(std::memory_order_acquire) : read_clock(CLOCK_REALTIME);
   }

@@ -1,4 +1,4 @@
-// Where the arm is, as /joint_states says it: MoveIt's CurrentStateMonitor.
+// The arm's state from /joint_states: MoveIt's CurrentStateMonitor.
 //
 // Example:
 //   StateMonitor monitor(model, clock);
@@ -31,28 +31,28 @@ inline constexpr Nanoseconds kStateWait = kNanosecondsPerSecond;  // MoveIt's de
 
 struct ArmState {
   Positions positions;   // of the arm's joints
-  Positions velocities;  // likewise; empty where the message has none
-  double hand = 0.0;     // of one finger
-  Nanoseconds stamp = 0;                     // of the message, by the clock of the simulation
+  Positions velocities;  // velocities of the arm's joints; empty if the message has none
+  double hand = 0.0;     // position of one finger
+  Nanoseconds stamp = 0;                     // stamp of the message, in simulated time
   Nanoseconds published_ns = kUnknownTime;  // CLOCK_MONOTONIC
 };
 
-// Any thread.
+// Thread-safe.
 class StateMonitor {
  public:
   StateMonitor(std::shared_ptr<const Model> model, const SimClock& clock);
 
-  // A message of /joint_states. Joints that the model does not have are left out; a message whose names and positions do
-  // not go together is left out as a whole.
+  // Takes a message of /joint_states. Ignores joints that the model does not have, and a message whose
+  // numbers of names and positions differ.
   void take(const messages::sensor_msgs::msg::JointState& message, Nanoseconds published_ns);
 
-  // Nothing until each joint of the arm was heard of.
+  // Empty until each joint of the arm has been reported.
   [[nodiscard]] std::optional<ArmState> current() const;
 
-  // Until a state is as new as `stamp`; false when that takes longer than `limit` by the clock, or stop() was called. As in
-  // MoveIt: where the simulated clock stands still so does the limit.
+  // Waits for a state as new as `stamp`; false if that takes longer than `limit` by the clock, or stop() was
+  // called. As in MoveIt, the limit does not run while the simulated clock stands still.
   [[nodiscard]] bool wait_for(Nanoseconds stamp, Nanoseconds limit) const;
-  // Ends all waits, for good.
+  // Ends all waits permanently.
   void stop();
 
  private:

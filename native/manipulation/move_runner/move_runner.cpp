@@ -51,7 +51,7 @@ constexpr const char* kBringUp = "unended_bring_up";
 // The arm is at home within this tolerance, and stands still if it is slower than this.
 constexpr double kHomeTolerance = 0.005;  // rad
 constexpr double kStandstill = 0.01;      // rad/s
-// A joint state that is not older is fresh.
+// A joint state not older than this is fresh.
 constexpr Nanoseconds kFresh = 10'000'000;
 constexpr Nanoseconds kAskAgain = 20'000'000;
 // How far beyond the goal's tolerance the tip may end.
@@ -147,13 +147,13 @@ struct Exchange {
   Nanoseconds sent_ns = kUnknownTime;
   Nanoseconds planning_ns = kUnknownTime;
   Nanoseconds monitor_ns = kUnknownTime;
-  Nanoseconds cancelled_ns = kUnknownTime;  // when the runner asked for it
+  Nanoseconds cancelled_ns = kUnknownTime;  // when the runner requested the cancellation
   Nanoseconds ended_ns = kUnknownTime;
   bool rejected = false;
   MoveGroupAction::Result result;
 };
 
-// Ends the trial: the outcome's name and why.
+// Ends the trial: the outcome's name and the reason.
 struct Failure {
   std::string outcome;
   std::string reason;
@@ -221,7 +221,7 @@ class MoveRunner final : public program::Application {
   }
 
  private:
-  // Where the tip is to go, for a film of the trial. A goal of another link than the flange is marked there.
+  // The tip's target, for a film of the trial. A goal for another link than the flange is marked there.
   [[nodiscard]] nlohmann::json marks() const {
     State state(model_);
     const Pose to_tip = state.pose(model_->flange()).inverse() * state.pose(model_->tip());
@@ -271,7 +271,7 @@ class MoveRunner final : public program::Application {
       tell(failure);
       finish();
     } catch (const Stopped&) {
-      // Somebody else has ended the trial.
+      // The trial has ended already.
     }
   }
 
@@ -289,13 +289,13 @@ class MoveRunner final : public program::Application {
     context_.end();
   }
 
-  // From now on the runner is there, by the outcome that the trial has if it is cut off.
+  // Sets the current step, and the outcome of the trial if it is cut off there.
   void at(std::string unended, std::string where) {
     const std::scoped_lock lock(mutex_);
     at_ = At{std::move(unended), std::move(where), context_.clock().now()};
   }
 
-  // Under the lock, where the process is to end: which step has not ended, and since when.
+  // Requires the lock. The process ends: reports which step has not ended, and since when.
   void tell_unended() {
     if (!at_ || stopped_) return;
     const auto since = [this](Nanoseconds from) { return " for " + milliseconds_text(context_.clock().now() - from); };
@@ -315,7 +315,8 @@ class MoveRunner final : public program::Application {
     }
   }
 
-  // When this process was started, by CLOCK_MONOTONIC, to 10 ms, the kernel's tick; nothing if /proc does not say it.
+  // Start time of this process on CLOCK_MONOTONIC, to 10 ms (the kernel's tick); empty if /proc does not have
+  // it.
   [[nodiscard]] static std::optional<Nanoseconds> started_ns() {
     std::ifstream file("/proc/self/stat");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -346,9 +347,9 @@ class MoveRunner final : public program::Application {
     return first_plans();
   }
 
-  // move_group does not wait for its first /clock and /joint_states either, as in MoveIt: a plan that is not executed shows
-  // that it has received them. It is the first plan of a fresh move_group, and is repeated for what later ones take. Returns
-  // when it was asked for.
+  // Like MoveIt, move_group does not wait for its first /clock and /joint_states: a plan that is not executed
+  // shows that it has received them. It is the first plan of a fresh move_group, and is repeated to measure
+  // later ones. Returns when it was requested.
   Nanoseconds first_plans() {
     const auto first = std::find_if(steps_.begin(), steps_.end(), [](const Step& step) { return std::holds_alternative<Move>(step); });
     const planning::Goal goal = first != steps_.end() ? std::get<Move>(*first).goal : planning::Goal(home_goal_);
@@ -366,7 +367,8 @@ class MoveRunner final : public program::Application {
     }
   }
 
-  // Under the lock, of the state that came last: since when the arm stands still, and how far it went since its cancel.
+  // Requires the lock. Updates, from the last state, since when the arm stands still, and how far it moved
+  // since its cancel.
   void watch_standstill() {
     const std::optional<ArmState> state = monitor_.current();
     if (state && !cancelled_at_.empty()) {
@@ -596,7 +598,7 @@ class MoveRunner final : public program::Application {
     return *exchange;
   }
 
-  // Why a motion failed, from MoveIt's code and the branch that move_group names; nothing if it succeeded.
+  // Why a motion failed, from MoveIt's code and the branch reported by move_group; empty if it succeeded.
   [[nodiscard]] std::optional<Failure> failure_of(const Exchange& exchange) const {
     if (exchange.rejected) return Failure{"goal_rejected", "move_group rejected the goal"};
     const auto& code = exchange.result.error_code;
@@ -615,7 +617,7 @@ class MoveRunner final : public program::Application {
     return Failure{std::string(planning::outcome_of(code.val, exchange.monitor_ns != kUnknownTime)), reason};
   }
 
-  // Reports times as the client sees them, which are late if the client is starved. move_group reports its own.
+  // Reports times as a client sees them; they are late if the client is starved. move_group reports its own.
   void report(const Exchange& exchange) {
     const bool executed = exchange.monitor_ns != kUnknownTime;
     if (executed && exchange.planning_ns != kUnknownTime) {
@@ -631,7 +633,7 @@ class MoveRunner final : public program::Application {
     total_times_.record(exchange.ended_ns - exchange.sent_ns, exchange.ended_ns);
   }
 
-  // How long the trajectory takes that was executed last; nothing where move_group does not return it.
+  // The duration of the last executed trajectory; empty if move_group does not return it.
   static std::optional<double> nominal(const Exchange& exchange) {
     const auto& points = exchange.result.planned_trajectory.joint_trajectory.points;
     if (points.empty()) return std::nullopt;
@@ -643,7 +645,8 @@ class MoveRunner final : public program::Application {
     return exchange.cancelled_ns != kUnknownTime && planning::label_of(exchange.result.error_code.val) == "PREEMPTED";
   }
 
-  // Reports how the arm stopped since this client cancelled: braking, and the cancel's way through move_group and controller.
+  // Reports how the arm stopped after this client's cancel: braking, and the cancel's way through move_group
+  // and controller.
   void report_stop(const Exchange& exchange) {
     std::unique_lock lock(mutex_);
     if (!wait(lock, kNanosecondsPerSecond, [&] { return still_since_ns_ != kUnknownTime; })) return;
@@ -656,7 +659,7 @@ class MoveRunner final : public program::Application {
     context_.figure("stopping_distance_seen", (state.pose(model_->tip()).translation() - from).norm());
   }
 
-  // Compares where the arm is with where it was to go.
+  // Compares the arm's final position with the goal.
   std::optional<Failure> end_of(const planning::Goal& goal, const Exchange& exchange, bool measured) {
     const auto* const pose = std::get_if<planning::PoseGoal>(&goal);
     const Link link = pose != nullptr ? pose->link : model_->flange();
@@ -682,7 +685,7 @@ class MoveRunner final : public program::Application {
 
   program::Context& context_;
   const std::shared_ptr<const Model> model_;
-  const SimClock clock_;  // StateMonitor needs one; not read here
+  const SimClock clock_;  // StateMonitor needs one; not used here
   StateMonitor monitor_;
   program::Rosout log_;
   program::ActionClient<MoveGroupAction> client_;
@@ -693,7 +696,7 @@ class MoveRunner final : public program::Application {
   std::optional<ControlStatistics> loop_;
 
   std::vector<Step> steps_;
-  std::optional<Scene> unknown_scene_;  // that move_group does not have yet
+  std::optional<Scene> unknown_scene_;  // objects that move_group does not have yet
   bool home_ = true;
   planning::JointGoal home_goal_;
   std::int64_t motions_ = 1;
@@ -707,17 +710,19 @@ class MoveRunner final : public program::Application {
   std::mutex mutex_;
   std::condition_variable changed_;
   Nanoseconds state_ns_ = kUnknownTime;
-  Nanoseconds still_since_ns_ = kUnknownTime;  // by when /joint_states was published; kUnknownTime: it moves
-  Positions cancelled_at_, farthest_;          // where the arm was when its motion was cancelled last; and at most since then
-  double swung_ = 0.0;                         // rad: from the one to the other
-  std::optional<bool> gripped_;                // whether the hand closed on something, once it was told to move
+  Nanoseconds still_since_ns_ = kUnknownTime;  // by publication time of /joint_states; kUnknownTime: it moves
+  Positions cancelled_at_, farthest_;          // the arm's position when its last motion was cancelled; and
+                                               // the farthest since then
+  double swung_ = 0.0;                         // rad: distance between the two
+  std::optional<bool> gripped_;                // whether the hand closed on something, set once it was told
+                                               // to move
   std::set<std::string, std::less<>> writers_;
   struct At {
     std::string unended;  // an outcome
     std::string where;
     Nanoseconds since_ns;
   };
-  std::optional<At> at_;                  // while the trial runs
+  std::optional<At> at_;                  // set while the trial runs
   std::shared_ptr<Exchange> asked_for_;   // the last goal
   std::string goal_name_;
   bool stopped_ = false;

@@ -1,9 +1,10 @@
-// A periodic loop with absolute deadlines: a late cycle does not delay the ones after it. Missed cycles are made up for at
-// once, up to a limit; beyond it they are skipped.
+// A periodic loop with absolute deadlines: a late cycle does not delay later ones. Missed cycles are made up
+// for at once, up to a limit; beyond it they are skipped.
 //
 // Example:
 //   PacedLoop loop({.period_ns = 1'000'000, .most_behind_ns = 100'000'000}, measured_from_ns);
-//   loop.run(start_ns, PacedLoop::Machine{}, [&] { return stopped; }, [&](Nanoseconds due_ns, Nanoseconds woken_ns) { step(); });
+//   loop.run(start_ns, PacedLoop::Machine{}, [&] { return stopped; }, [&](Nanoseconds due_ns, Nanoseconds woken_ns) {
+//   step(); });
 #pragma once
 
 #include <atomic>
@@ -63,7 +64,7 @@ class PacedLoop {
     }
   }
 
-  // From any thread.
+  // Thread-safe.
   void measure_until(Nanoseconds instant) noexcept { measured_until_ns_.store(instant, std::memory_order_relaxed); }
   [[nodiscard]] bool measures(Nanoseconds due_ns) const noexcept {
     return due_ns >= measured_from_ns_ && due_ns <= measured_until_ns_.load(std::memory_order_relaxed);

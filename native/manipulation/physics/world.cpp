@@ -13,16 +13,18 @@
 namespace perflab::manipulation {
 namespace {
 
-// A drive gives its full torque at this velocity error (rad/s), which makes it about as fast as a time step.
+// Velocity error (rad/s) at which a drive gives its full torque; it makes the drive respond within about a
+// time step.
 constexpr double kFullTorqueAt = 0.1;
-// The fingers weigh a few grams: without the reflected inertia of their drive (kg) no time step would be short enough.
+// The fingers weigh a few grams: without the reflected inertia of their drive (kg) no time step would be
+// short enough.
 constexpr double kFingerInertia = 0.1;
 constexpr double kFingerStiffness = 1000.0;  // N/m
 
-// So far from where it was grasped an object may touch what it stood on, m.
+// Up to this distance from where it was grasped, an object may touch what it stood on, m.
 constexpr double kLifted = 0.01;
 
-const char* const kWeld = " grasp";  // behind the object's name
+const char* const kWeld = " grasp";  // appended to the object's name
 
 void check(const char* error, const std::string& joint) {
   if (error != nullptr && *error != '\0') throw BadInput("drive of " + joint + ": " + one_line(error));
@@ -66,7 +68,7 @@ ModelPointer make_model(const RobotDescription& robot, const Scene& scene, const
   spec->option.integrator = mjINT_IMPLICITFAST;
   add_drives(*spec, robot, options.drive);
   if (options.gravity_compensation) {
-    // By the drives, as far as their torque goes.
+    // Gravity is compensated by the drives, as far as their torque suffices.
     for (mjsElement* each = mjs_firstElement(spec.get(), mjOBJ_BODY); each != nullptr;
          each = mjs_nextElement(spec.get(), each)) {
       const bool is_object = std::any_of(scene.objects.begin(), scene.objects.end(), [&](const SceneObject& object) {
@@ -85,7 +87,7 @@ ModelPointer make_model(const RobotDescription& robot, const Scene& scene, const
     weld->active = 0;
     mjs_setString(weld->name1, robot.tip.c_str());
     mjs_setString(weld->name2, object.name.c_str());
-    weld->data[10] = 1.0;  // torques count as forces do
+    weld->data[10] = 1.0;  // torques count like forces
   }
   return compile(*spec, "robot " + robot.name + " with scene " + scene.name);
 }
@@ -101,7 +103,7 @@ struct World::Parts {
   std::vector<double> hand_open;
   std::vector<char> is_object, is_grasped, is_touch_link;  // by body
   std::vector<Eigen::Vector3d> grasped_at;                 // by body
-  std::vector<char> stood_on;  // by body of what is held, and of what it touched when it was grasped
+  std::vector<char> stood_on;  // by body of the held object, and of what it touched when it was grasped
   std::vector<int> welds;  // by body; -1: it cannot be grasped
   int tip = 0;
   std::vector<std::pair<int, int>> allowed;
@@ -115,7 +117,7 @@ struct World::Parts {
   [[nodiscard]] std::size_t pair(int held, int other) const noexcept {
     return static_cast<std::size_t>(held) * is_object.size() + static_cast<std::size_t>(other);
   }
-  // Whether an object that is held still touches what it was taken from.
+  // True if a held object still touches what it was taken from.
   [[nodiscard]] bool stands(int held, int other) const noexcept {
     return stood_on[pair(held, other)] != 0 && (position(held) - grasped_at[static_cast<std::size_t>(held)]).norm() < kLifted;
   }
@@ -184,7 +186,7 @@ void World::reset(std::span<const double> positions) {
     data.qpos[parts.hand_position_of[joint]] = parts.hand_open[joint];
     data.ctrl[parts.hand_actuator_of[joint]] = parts.hand_open[joint];
   }
-  // Those that follow another joint are where that one is.
+  // Joints that follow another one take its position.
   const mjModel& model = *parts.model;
   for (int each = 0; each < model.neq; ++each) {
     if (model.eq_type[each] != mjEQ_JOINT || model.eq_obj2id[each] < 0) continue;

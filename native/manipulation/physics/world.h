@@ -61,30 +61,32 @@ class World {
   [[nodiscard]] std::span<const double> efforts() const noexcept { return efforts_; }
   [[nodiscard]] double hand() const noexcept;
   [[nodiscard]] double hand_velocity() const noexcept;
-  [[nodiscard]] Pose pose(Link link) const;      // as of the last step
+  [[nodiscard]] Pose pose(Link link) const;      // after the last step
   [[nodiscard]] Pose object(const std::string& name) const;
-  // The positions of all joints, of fingers and movable objects too, as Stage::columns names them.
+  // Positions of all joints, including fingers and movable objects, in the order of Stage::columns.
   [[nodiscard]] std::span<const double> everything() const noexcept;
 
   // Gains of a torque drive by joint: N m/rad and N m s/rad.
   [[nodiscard]] const std::vector<double>& stiffness() const noexcept;
   [[nodiscard]] const std::vector<double>& damping() const noexcept;
 
-  // A contact of the robot with itself or an object, or of an object that it holds with another one, in the last step. Two
-  // names, first that of the link or of what is held. Fingers touch what they hold; and what is held may touch what it
-  // stood on when it was grasped until it is 1 cm from there. Does not allocate: the names point into the model.
+  // A contact of the robot with itself or an object, or of a held object with another one, in the last step.
+  // Two names, first that of the link or held object. Fingers touch what they hold; a held object may touch
+  // what it stood on when grasped until it is 1 cm away. Does not allocate: the names point into the model.
   struct Touch {
     const char* link = "";
     const char* other = "";
     double depth = 0.0;  // m
   };
   [[nodiscard]] std::optional<Touch> touch() const noexcept;
-  // From now on a contact of these two is not a collision, e.g. of the fingers and the box that they grasp.
+  // From now on a contact of these two does not count as a collision, e.g. of the fingers and the box that
+  // they grasp.
   void allow(const std::string& first, const std::string& second);
 
-  // Whether two links that may touch what the hand holds (fingers) touch the object.
+  // True if two links that may touch held objects (fingers) touch the object.
   [[nodiscard]] bool holds(const std::string& object) const noexcept;
-  // Fixes an object to the hand where it is now, as a firm grasp does. Throws BadInput for an object that cannot move.
+  // Fixes an object to the hand at its current pose, like a firm grasp. Throws BadInput for an object that
+  // cannot move.
   void grasp(const std::string& object);
   void release(const std::string& object);
 
@@ -92,9 +94,9 @@ class World {
     double potential, kinetic;  // J
   };
   [[nodiscard]] Energy energy();
-  // The whole state on which the next step depends.
+  // The complete state that determines the next step.
   [[nodiscard]] std::vector<double> snapshot() const;
-  // Whether MuJoCo has found a state that is not finite or far too large.
+  // True if MuJoCo has found a state that is not finite or far too large.
   [[nodiscard]] bool diverged() const noexcept;
 
  private:

@@ -19,7 +19,7 @@ MakeChecker collision_checker_named(const std::string& name) {
 #endif
   }
   const std::vector<std::string> names = collision_checker_names();
-  throw BadInput("there is no collision checking by " + quote(name) + "; known: " +
+  throw BadInput("unknown collision checker " + quote(name) + "; known: " +
                  list_of(std::vector<std::string_view>(names.begin(), names.end())));
 }
 

@@ -1,5 +1,5 @@
-// What finds collisions, by name: `mujoco`, convex hulls by MuJoCo; `fcl`, triangle meshes and solid primitives by FCL, the
-// library and the shapes that MoveIt has by default.
+// Collision checkers by name: `mujoco`, convex hulls by MuJoCo; `fcl`, triangle meshes and solid primitives
+// by FCL, MoveIt's default library and shapes.
 //
 // Example:
 //   const auto model = Model::load("panda", "table", collision_checker_named("fcl"));
@@ -14,10 +14,10 @@ namespace perflab::manipulation::planning {
 
 inline constexpr const char* kDefaultCollisionChecker = "mujoco";
 
-// Throws BadInput that names those known, Unsupported where this build has none of that name.
+// Throws BadInput, listing the known names; Unsupported if this build does not include the checker.
 [[nodiscard]] MakeChecker collision_checker_named(const std::string& name);
 
-// All that are known, whether this build has them or not.
+// All known names, including those that this build does not include.
 [[nodiscard]] std::vector<std::string> collision_checker_names();
 
 }  // namespace perflab::manipulation::planning

@@ -1,4 +1,5 @@
-// MoveIt's error codes: the constants of moveit_msgs/msg/MoveItErrorCodes, as its definition (catalog/messages) says them.
+// MoveIt's error codes: the constants of moveit_msgs/msg/MoveItErrorCodes, taken from its definition
+// (catalog/messages).
 //
 // Example:
 //   code_of("NO_IK_SOLUTION");   // -31
@@ -10,14 +11,14 @@
 
 namespace perflab::manipulation::planning {
 
-// Throws Failed where there is no such constant.
+// Throws Failed if there is no such constant.
 [[nodiscard]] std::int32_t code_of(std::string_view label);
 
-// The name of the outcome for a motion that failed with that code, where move_group does not say which check it was: MoveIt
-// says the code alone. `executing`: the motion had begun.
+// The outcome of a motion that failed with this code, if move_group does not report which check failed:
+// MoveIt only reports the code. `executing`: the motion had begun.
 [[nodiscard]] std::string_view outcome_of(std::int32_t code, bool executing);
 
-// "unknown" where no constant has that value.
+// "unknown" if no constant has this value.
 [[nodiscard]] std::string_view label_of(std::int32_t code);
 
 }  // namespace perflab::manipulation::planning

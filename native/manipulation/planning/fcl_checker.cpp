@@ -13,7 +13,7 @@ namespace perflab::manipulation::planning {
 namespace {
 
 using Geometry = std::shared_ptr<const fcl::CollisionGeometryd>;
-// Of two meshes there is a contact for each two triangles that touch; the deepest of so many is as good as any.
+// Two meshes have a contact for each pair of touching triangles; the deepest of this many is good enough.
 constexpr std::size_t kMostContacts = 16;
 
 Geometry mesh_of(const mjModel& model, int mesh) {
@@ -42,7 +42,7 @@ Geometry shape(Sizes... sizes) {
   return made;
 }
 
-// MuJoCo has halves of lengths.
+// MuJoCo stores half lengths.
 Geometry geometry_of(const mjModel& model, int geom) {
   const mjtNum* const size = model.geom_size + 3 * geom;
   switch (model.geom_type[geom]) {
@@ -55,7 +55,7 @@ Geometry geometry_of(const mjModel& model, int geom) {
   }
   throw Unsupported("collision checking by fcl: the shape of " +
                     std::string(mj_id2name(&model, mjOBJ_BODY, model.geom_bodyid[geom])) +
-                    " is none of mesh, box, cylinder, sphere and capsule");
+                    " is not a mesh, box, cylinder, sphere or capsule");
 }
 
 fcl::Transform3d pose_of(const mjData& at, int geom) {
@@ -99,7 +99,7 @@ class FclChecker final : public CollisionChecker {
 
   std::optional<Touching> nearest(mjData& at, const Counts& counts, double most) const override {
     return nearest_of(model_, at, pairs_, counts, most, [&](int first, int second, double least) {
-      // What is farther than that is not looked at more closely.
+      // Pairs farther apart than this are not examined further.
       fcl::DistanceResultd result(least);
       fcl::distance(shapes_[first].get(), pose_of(at, first), shapes_[second].get(), pose_of(at, second),
                     fcl::DistanceRequestd(true), result);

@@ -8,7 +8,7 @@ namespace perflab::manipulation::planning {
 namespace {
 
 constexpr double kNumbers = 1e-6;
-// Solutions closer than that in each joint are one.
+// Solutions closer than this in each joint count as one.
 constexpr double kSameGoal = 1e-3;
 
 double between(double low, double high, SplitMix64& random) { return low + (high - low) * random.uniform(); }
@@ -67,7 +67,8 @@ Eigen::Vector3d orientation_error(const PoseGoal& goal, const Pose& pose) {
     const Eigen::AngleAxisd angle(turn);
     return (angle.axis() * angle.angle()).cwiseAbs();
   }
-  // x, then y, then z of the turned frame; at y = pi/2 x and z are about the same axis, and all is said to be of x.
+  // Rotations about x, then y, then z of the rotated frame; at y = pi/2 x and z are about the same axis, and
+  // everything is assigned to x.
   const double y = std::asin(std::clamp(turn(0, 2), -1.0, 1.0));
   if (std::abs(std::cos(y)) < 1e-9) return {std::abs(std::atan2(turn(1, 0), turn(1, 1))), std::abs(y), 0.0};
   return {std::abs(std::atan2(-turn(1, 2), turn(2, 2))), std::abs(y), std::abs(std::atan2(-turn(0, 1), turn(0, 0)))};
@@ -79,7 +80,8 @@ bool satisfies(const Goal& goal, State& state) {
 
 namespace {
 
-// A joint goal is its positions: MoveIt samples within the tolerance, which would be the arm's position error from the start.
+// A joint goal is its positions: MoveIt samples within the tolerance, which would add to the arm's position
+// error.
 GoalSamples place_of(const JointGoal& goal, State& state) {
   GoalSamples samples;
   samples.tries = 1;

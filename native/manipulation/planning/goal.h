@@ -1,8 +1,8 @@
-// Where a motion shall end, as constraints: joint positions, or where a link is and how it is turned, each with
-// tolerances; and joint positions that meet them.
+// Goals of motions as constraints: joint positions, or position and orientation of a link, each with
+// tolerances; and sampling of joint positions that satisfy them.
 //
-// Source of the meaning: MoveIt's kinematic_constraints (JointConstraint, PositionConstraint, OrientationConstraint) and
-// constraint_samplers (IKConstraintSampler).
+// Semantics from MoveIt's kinematic_constraints (JointConstraint, PositionConstraint, OrientationConstraint)
+// and constraint_samplers (IKConstraintSampler).
 //
 // Example:
 //   PoseGoal goal;
@@ -26,17 +26,17 @@ namespace perflab::manipulation::planning {
 
 struct JointGoal {
   Positions positions;
-  double tolerance = 0.001;  // rad, each way; MoveIt's default goal joint tolerance is 1e-4
+  double tolerance = 0.001;  // rad, in each direction; MoveIt's default goal joint tolerance is 1e-4
 };
 
 // Lengths in m, in the frame of the robot's base.
 struct PoseGoal {
-  // How an orientation's error is measured in three angles: MoveIt's OrientationConstraint::parameterization.
+  // How an orientation error is expressed in three angles: MoveIt's OrientationConstraint::parameterization.
   enum class Angles { kXyzEuler, kRotationVector };
 
   Link link{};
   Eigen::Vector3d position = Eigen::Vector3d::Zero();
-  double radius = 0.01;  // of the sphere in which the link's origin may be
+  double radius = 0.01;  // of the sphere that must contain the link's origin
   Eigen::Quaterniond orientation = Eigen::Quaterniond::Identity();
   Eigen::Vector3d tolerance = Eigen::Vector3d::Constant(0.1);  // rad, about x, y and z of the link; pi: any
   Angles angles = Angles::kXyzEuler;
@@ -44,28 +44,28 @@ struct PoseGoal {
 
 using Goal = std::variant<JointGoal, PoseGoal>;
 
-// Whether the state's positions meet the goal. Numbers may be off by 1e-6 rad or m, which is what IK leaves.
+// True if the state's positions satisfy the goal, within 1e-6 rad or m, the accuracy of IK.
 [[nodiscard]] bool satisfies(const Goal& goal, State& state);
 
-// |angles| by which an orientation differs from the one that is wanted, about the link's axes.
+// Absolute angles between an orientation and the desired one, about the link's axes.
 [[nodiscard]] Eigen::Vector3d orientation_error(const PoseGoal& goal, const Pose& pose);
 
 struct GoalSearch {
   std::size_t most = 10;    // MoveIt's max_goal_samples
-  std::size_t tries = 100;  // samples of the goal that IK or the limits refuse or that collide count as well
-  // Asked before each try but the first; true ends the search.
+  std::size_t tries = 100;  // samples that IK or the limits refuse, or that collide, count as well
+  // Called before each try except the first; true ends the search.
   std::function<bool()> stop;
 };
 
 struct GoalSamples {
-  std::vector<Positions> valid;  // they meet the goal, are within the limits and do not collide
+  std::vector<Positions> valid;  // satisfy the goal, are within the limits and do not collide
   std::size_t tries = 0;
-  std::size_t reached = 0;  // of the tries, those with a solution, colliding or not
+  std::size_t reached = 0;  // number of tries with a solution, colliding or not
 };
 
-// Joint positions that meet the goal. Of a pose: samples of its region, each with IK from `start` the first time, then from
-// random positions. Of joints: the goal itself, moved within the limits where that is within its tolerance. The state is
-// left anywhere. The same random numbers give the same samples.
+// Joint positions that satisfy the goal. For a pose: samples of its region, each with IK from `start` the
+// first time, then from random positions. For joints: the goal itself, moved to the limits if that is within
+// its tolerance. Modifies the state. The same random numbers give the same samples.
 [[nodiscard]] GoalSamples sample_goals(const std::shared_ptr<const Model>& model, const Goal& goal, State& state,
                                        const Positions& start, const GoalSearch& search, SplitMix64& random);
 

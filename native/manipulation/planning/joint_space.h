@@ -1,4 +1,4 @@
-// The space in which OMPL plans for an arm: MoveIt's, where distance and extent are sums over the joints
+// The space in which OMPL plans for an arm, as in MoveIt: distance and extent are sums over the joints
 // (JointModelGroup::distance).
 #pragma once
 
@@ -13,8 +13,9 @@
 
 namespace perflab::manipulation::planning {
 
-// As long as one lives, what this thread draws states with begins at a seed of its own. OMPL's samplers are made by the thread
-// that first needs one, and take their seeds from one source: of several threads the fastest would have the first.
+// During its lifetime this thread's state samplers start from a given seed. OMPL's samplers are created by
+// the thread that first needs one, and take their seeds from a global source: of several threads the fastest
+// would get the first.
 class SeededThread {
  public:
   explicit SeededThread(std::uint32_t seed) : before_(next()) { next() = seed; }
@@ -22,7 +23,7 @@ class SeededThread {
   SeededThread(const SeededThread&) = delete;
   SeededThread& operator=(const SeededThread&) = delete;
 
-  // Of this thread's next sampler; nothing: as OMPL has it.
+  // Seed of this thread's next sampler; empty: OMPL's choice.
   static std::optional<std::uint32_t>& next() {
     static thread_local std::optional<std::uint32_t> seed;
     return seed;

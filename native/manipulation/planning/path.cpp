@@ -9,16 +9,16 @@
 namespace perflab::manipulation::planning {
 namespace {
 
-// Closer than that two way-points are one: rounding of positions that were sent as text, and far below any encoder.
+// Way-points closer than this count as one: rounding of positions sent as text, far below any encoder.
 constexpr double kSamePoint = 1e-9;
-// A turn below that is a straight line, one within that of half a turn goes back the way it came.
+// A smaller turn counts as straight; within this of half a turn, the path reverses.
 constexpr double kStraight = 1e-6;
 constexpr double kReversal = 1e-3;
 
 void check(const std::vector<Joints>& points, double tolerance) {
   if (points.empty()) throw BadInput("path: no way-point; it needs at least one");
   if (!(tolerance > 0.0) || !std::isfinite(tolerance)) {
-    throw BadInput("path: tolerance " + std::to_string(tolerance) + " rad; it has to be above 0");
+    throw BadInput("path: tolerance " + std::to_string(tolerance) + " rad; it must be greater than 0");
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (points[i].size() != points.front().size() || points[i].size() == 0) {
@@ -29,7 +29,7 @@ void check(const std::vector<Joints>& points, double tolerance) {
   }
 }
 
-// A corner's arc: how much of the lines before and behind it goes, and by which angle it turns.
+// The arc of a corner: how much of the lines before and after it it takes, and its angle.
 struct Corner {
   double cut = 0.0;
   double angle = 0.0;
@@ -44,7 +44,7 @@ Corner corner_of(const Joints& before, const Joints& at, const Joints& after, do
   if (angle < kStraight) return {};
   if (angle > M_PI - kReversal) return {0.0, angle, true};
   const double room = 0.5 * std::min((at - before).norm(), (after - at).norm());
-  // The middle of the arc is at `tolerance` from the way-point, unless there is no room for that.
+  // The middle of the arc is `tolerance` away from the way-point, unless there is too little room.
   return {std::min(room, tolerance * std::sin(0.5 * angle) / (1.0 - std::cos(0.5 * angle))), angle, false};
 }
 
@@ -57,7 +57,7 @@ Path::Path(const std::vector<Joints>& way_points, double tolerance) {
     if (points.empty() || (point - points.back()).norm() > kSamePoint) points.push_back(point);
   }
   const auto add = [this](Segment segment) {
-    if (segment.length <= kSamePoint) return;  // e.g. between two arcs that take all of the line
+    if (segment.length <= kSamePoint) return;  // e.g. between two arcs that take the whole line
     segment.begin = length_;
     length_ += segment.length;
     segments_.push_back(std::move(segment));
@@ -86,7 +86,7 @@ Path::Path(const std::vector<Joints>& way_points, double tolerance) {
     arc.angle = corner.angle;
     arc.radius = corner.cut / std::tan(0.5 * corner.angle);
     arc.length = arc.radius * corner.angle;
-    // The centre lies on the line that halves the corner. `x` points from it to where the arc begins.
+    // The centre is on the bisector of the corner. `x` points from it to the start of the arc.
     const Joints to_centre = (out - in).normalized();
     const Joints centre = points[i] + to_centre * (arc.radius / std::cos(0.5 * corner.angle));
     arc.first = centre;

@@ -29,8 +29,8 @@ namespace ob = ompl::base;
 namespace og = ompl::geometric;
 using SpaceState = JointSpace::StateType;
 
-// Copies of the scene for the threads that check states: a thread takes one for each check and gives it back. Some planners
-// have more threads than they are attempts; for those a further copy is made.
+// Copies of the scene for threads that check states: a thread borrows one for each check. Some planners use
+// more threads than attempts; further copies are then created.
 class Scenes {
  public:
   explicit Scenes(const State& scene) : scene_(scene) {}
@@ -71,13 +71,13 @@ class NoCollision final : public ob::StateValidityChecker {
   std::atomic<std::uint64_t>& checked_;
 };
 
-// A failure on the way, with MoveIt's code.
+// An intermediate failure, with MoveIt's code.
 struct Refused {
   std::string label;
   std::string message;
 };
 
-// Measures a part from here to where it is destroyed.
+// Measures the time from construction to destruction.
 class Part {
  public:
   explicit Part(Nanoseconds& took) : took_(took), from_(read_clock(CLOCK_MONOTONIC)) {}
@@ -90,7 +90,7 @@ class Part {
   Nanoseconds from_;
 };
 
-// OMPL takes the seed of each of its generators from one source for the process.
+// OMPL seeds all its generators from one source per process.
 std::mutex& source_of_seeds() {
   static std::mutex mutex;
   return mutex;
@@ -111,20 +111,20 @@ void check_numbers(const Model& model, const Request& request) {
     return std::all_of(all.begin(), all.end(), [](double each) { return std::isfinite(each); });
   };
   if (request.start.size() != count || !finite(request.start)) {
-    throw Refused{"START_STATE_INVALID", "the start does not say where each of " + std::to_string(count) + " joints is"};
+    throw Refused{"START_STATE_INVALID", "the start lacks positions for some of the " + std::to_string(count) + " joints"};
   }
   if (request.goals.empty()) throw Refused{"INVALID_GOAL_CONSTRAINTS", "there is no goal"};
   for (const Goal& goal : request.goals) {
     if (const auto* const joints = std::get_if<JointGoal>(&goal)) {
       if (joints->positions.size() != count || !finite(joints->positions) || !(joints->tolerance >= 0.0)) {
-        throw Refused{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not say where each joint shall be"};
+        throw Refused{"INVALID_GOAL_CONSTRAINTS", "a joint goal does not have a position for each joint"};
       }
       continue;
     }
     const PoseGoal& pose = std::get<PoseGoal>(goal);
     if (!pose.position.allFinite() || !pose.orientation.coeffs().allFinite() || !(pose.orientation.norm() > 0.0) ||
         !(pose.radius >= 0.0) || !(pose.tolerance.array() >= 0.0).all()) {
-      throw Refused{"INVALID_GOAL_CONSTRAINTS", "a pose goal is not finite, or has a tolerance below 0"};
+      throw Refused{"INVALID_GOAL_CONSTRAINTS", "a pose goal is not finite, or has a negative tolerance"};
     }
     if (!request.workspace) continue;
     const Workspace& workspace = *request.workspace;
@@ -138,18 +138,19 @@ void check_numbers(const Model& model, const Request& request) {
   }
   for (const double scaling : {request.velocity_scaling, request.acceleration_scaling}) {
     if (!(scaling > 0.0) || scaling > 1.0) {
-      throw Refused{"INVALID_MOTION_PLAN", "a scaling of velocity or acceleration is not above 0 and at most 1"};
+      throw Refused{"INVALID_MOTION_PLAN", "a scaling of velocity or acceleration is not in (0, 1]"};
     }
   }
-  if (request.attempts == 0) throw Refused{"PLANNING_FAILED", "no attempt is to be made"};
-  if (!(request.allowed_time > 0.0)) throw Refused{"TIMED_OUT", "the allowed planning time is not above 0 s"};
+  if (request.attempts == 0) throw Refused{"PLANNING_FAILED", "the number of attempts is 0"};
+  if (!(request.allowed_time > 0.0)) throw Refused{"TIMED_OUT", "the allowed planning time is not positive"};
   if (!(request.segment_fraction > 0.0) || request.segment_fraction > 1.0) {
-    throw Refused{"PLANNING_FAILED", "the longest valid segment is not above 0 and at most 1 of the space's extent"};
+    throw Refused{"PLANNING_FAILED", "the longest valid segment is not in (0, 1] of the space's extent"};
   }
 }
 
-// How much slower the trajectory has to be so that no joint exceeds the limits between its points either, where the controller
-// drives polynomials: at a point where the acceleration changes its sign they exceed it by up to a half.
+// By how much the trajectory must be slowed down so that no joint exceeds its limits between points either,
+// given that the controller follows polynomials: where the acceleration changes sign they exceed the limits
+// by up to a half.
 double exceeded(const Trajectory& trajectory, const std::vector<std::string>& joints, const Joints& velocity,
                 const Joints& acceleration) {
   constexpr Nanoseconds kEach = 2'000'000;  // a cycle of the controller
@@ -249,11 +250,12 @@ class Pipeline {
     result_.goal_samples = goals->getStateCount();
     give_up_if_cancelled();
     if (!goals->hasStates()) {
-      if (reached > 0) throw Refused{"GOAL_IN_COLLISION", "wherever the goal is met something collides"};
+      if (reached > 0) throw Refused{"GOAL_IN_COLLISION", "all arm positions that satisfy the goal collide"};
       const bool pose = std::any_of(request_.goals.begin(), request_.goals.end(),
                                     [](const Goal& goal) { return std::holds_alternative<PoseGoal>(goal); });
-      if (pose && over()) throw Refused{"TIMED_OUT", "no joint positions that meet the goal were found in time"};
-      if (pose) throw Refused{"NO_IK_SOLUTION", "no joint positions meet the goal"};
+      if (pose && over())
+        throw Refused{"TIMED_OUT", "no joint positions that satisfy the goal were found in time"};
+      if (pose) throw Refused{"NO_IK_SOLUTION", "no joint positions satisfy the goal"};
       throw Refused{"GOAL_STATE_INVALID", "the goal is outside of the joints' limits"};
     }
     setup_.setGoal(goals);
@@ -278,9 +280,10 @@ class Pipeline {
     return setup_.solve(until_over()) == ob::PlannerStatus::EXACT_SOLUTION;
   }
 
-  // OMPL's ParallelPlan with hybridization, as MoveIt uses it, but for the threads, which have a name: up to four attempts at
-  // a time, until all are made; those of a batch that found a path go on until all of it have one. Each attempt has goals and
-  // seeds of its own, and their paths are combined in their order, so that it does not matter which thread is faster.
+  // OMPL's ParallelPlan with hybridization, as used by MoveIt, but with named threads: up to four attempts at
+  // a time, until all are made; attempts of a batch that found a path continue until all of the batch have
+  // one. Each attempt has its own goals and seeds, and paths are combined in a fixed order, so that the speed
+  // of threads does not matter.
   bool solve_together() {
     setup_.setup();
     const ob::ProblemDefinitionPtr& problem = setup_.getProblemDefinition();
@@ -338,7 +341,8 @@ class Pipeline {
     return all;
   }
 
-  // The same start and goals. Goals are handed out in turn, which planners that share them would do by their speed.
+  // The same start and goals. Goals are assigned in turn; planners that share them would take them in order
+  // of speed.
   ob::ProblemDefinitionPtr copy_of(const ob::ProblemDefinition& problem) const {
     auto copy = std::make_shared<ob::ProblemDefinition>(setup_.getSpaceInformation());
     copy->addStartState(problem.getStartState(0));
@@ -400,7 +404,7 @@ bool Result::succeeded() const noexcept { return code == code_of("SUCCESS"); }
 
 Result plan(const std::shared_ptr<const Model>& model, const Request& request, const State& scene) {
   const std::scoped_lock lock(source_of_seeds());
-  ompl::msg::noOutputHandler();  // what it would say is in codes and messages
+  ompl::msg::noOutputHandler();  // the same information is in codes and messages
   Result result;
   try {
     check_numbers(*model, request);
@@ -446,13 +450,14 @@ std::vector<double> reaches(State& state) {
   for (const std::string& joint : model.joints()) {
     bodies.push_back(robot.jnt_bodyid[mj_name2id(&robot, mjOBJ_JOINT, joint.c_str())]);
   }
-  // From a body's origin over those between to the origin of a joint's body; nothing where it does not hang on that joint.
+  // The path from a body's origin through intermediate ones to the origin of a joint's body; empty if the
+  // body does not depend on that joint.
   const auto path = [&](int body, int joint_body) -> std::optional<double> {
     double sum = 0.0;
     for (; body != joint_body; body = robot.body_parentid[body]) {
       if (body == 0) return std::nullopt;
       sum += length(robot.body_pos + 3 * body);
-      // What slides, as a finger does, may be farther by all of its range.
+      // A sliding part, such as a finger, may be farther away by its whole range.
       for (int joint = robot.body_jntadr[body]; joint >= 0 && joint < robot.body_jntadr[body] + robot.body_jntnum[body]; ++joint) {
         if (robot.jnt_type[joint] == mjJNT_SLIDE) {
           sum += std::max(std::abs(robot.jnt_range[2 * joint]), std::abs(robot.jnt_range[2 * joint + 1]));
@@ -480,11 +485,11 @@ std::vector<double> reaches(State& state) {
 }
 
 std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state, double step, std::uint64_t& checked) {
-  // The polynomial between two points may be beyond them by that, where the last one is at a limit.
+  // The polynomial between two points may exceed a limit by this if the last point is at the limit.
   constexpr double kMargin = 1e-3;
-  // What is farther than that is not looked for.
+  // Larger distances are not searched.
   constexpr double kFar = 0.1;
-  // The arm is looked at each millisecond at most, in which it moves less than that.
+  // The arm is checked at most once per millisecond, in which it moves less than that.
   constexpr Nanoseconds kInstant = 1'000'000;
   constexpr double kInstantMotion = 0.003;
   const Model& model = state.model();
@@ -494,8 +499,8 @@ std::optional<std::string> invalid_at(const Trajectory& trajectory, State& state
   const std::vector<double> reach = reaches(state);
   const manipulation::JointState start(model.joints().size());
   manipulation::JointState desired(model.joints().size());
-  Positions last;      // that was looked at
-  double room = 0.0;  // m, that nothing can have been touched by moving since then
+  Positions last;      // last positions checked
+  double room = 0.0;  // m: distance within which nothing can have been touched since then
   const auto moved = [&] {
     double sum = 0.0;
     for (std::size_t i = 0; i < last.size(); ++i) sum += reach[i] * std::abs(desired.positions[i] - last[i]);

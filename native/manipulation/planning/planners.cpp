@@ -46,8 +46,8 @@ ompl::base::PlannerPtr make(const ompl::base::SpaceInformationPtr& space) {
   return std::make_shared<Planner>(space);
 }
 
-// Those that MoveIt registers (planning_context_manager.cpp), and two more that find optimal paths: catalog/planners.json has
-// the names, with OMPL's classes.
+// Those registered by MoveIt (planning_context_manager.cpp), and two more that find optimal paths;
+// catalog/planners.json maps names to OMPL's classes.
 const std::map<std::string, MakePlanner, std::less<>>& planners() {
   static const std::map<std::string, MakePlanner, std::less<>> known = {
 #include "planners.inc"
@@ -66,7 +66,7 @@ MakePlanner planner_named(const std::string& name) {
   const auto found = planners().find(plain);
   if (found != planners().end()) return found->second;
   const std::vector<std::string> names = planner_names();
-  throw BadInput("there is no planner " + quote(name) + "; known: " +
+  throw BadInput("unknown planner " + quote(name) + "; known: " +
                  list_of(std::vector<std::string_view>(names.begin(), names.end())));
 }
 

@@ -1,7 +1,7 @@
-// OMPL's planners by the names that MoveIt has for them.
+// OMPL's planners by MoveIt's names.
 //
 // Example:
-//   const auto make = planner_named("RRTConnect");   // as well: "geometric::RRTConnect", "RRTConnectkConfigDefault"
+//   const auto make = planner_named("RRTConnect");   // also: "geometric::RRTConnect", "RRTConnectkConfigDefault"
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ inline constexpr const char* kDefaultPlanner = "RRTConnect";
 using MakePlanner =
     std::function<std::shared_ptr<ompl::base::Planner>(const std::shared_ptr<ompl::base::SpaceInformation>&)>;
 
-// "" is the default. Throws BadInput that names those known.
+// "" is the default. Throws BadInput, listing the known names.
 [[nodiscard]] MakePlanner planner_named(const std::string& name);
 
 [[nodiscard]] std::vector<std::string> planner_names();  // sorted

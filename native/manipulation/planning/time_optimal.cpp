@@ -10,29 +10,29 @@
 namespace perflab::manipulation::planning {
 namespace {
 
-// The grid: about this much of the whole path, or of an arc's angle, an interval. On a line intervals are shorter towards
-// its ends, where speed changes most.
+// Grid: an interval is about this part of the whole path, or of an arc's angle. On a line, intervals are
+// shorter towards the ends, where the speed changes most.
 constexpr double kPart = 1.0 / 500.0;
 constexpr double kTurn = 0.02;
-constexpr double kFewestParts = 16.0;  // of a segment
+constexpr double kFewestParts = 16.0;  // per segment
 
-// From [0, 1] to itself, flat at both ends.
+// Maps [0, 1] to itself, flat at both ends.
 constexpr double smooth(double part) noexcept { return part * part * (3.0 - 2.0 * part); }
-// Components of a direction below this do not bound an acceleration: they would by a division by zero.
+// Smaller components of a direction do not bound the acceleration: that would be a division by zero.
 constexpr double kNoComponent = 1e-12;
 
-// u between `low` and `high`, both linear in x: constant + slope * x.
+// u is between `low` and `high`, both linear in x: constant + slope * x.
 struct Line {
   double constant = 0.0;
   double slope = 0.0;
   [[nodiscard]] double at(double x) const noexcept { return constant + slope * x; }
 };
 
-// What bounds speed and acceleration on one interval.
+// Bounds of speed and acceleration on one interval.
 struct Bounds {
   std::vector<Line> low;
   std::vector<Line> high;
-  double most = 0.0;  // of x, at the interval's beginning
+  double most = 0.0;  // of x, at the interval's start
 
   void clear(double limit) {
     low.clear();
@@ -57,11 +57,12 @@ struct Bounds {
   [[nodiscard]] const Line& lowest_high(double x) const {
     return *std::min_element(high.begin(), high.end(), [x](const Line& a, const Line& b) { return a.at(x) < b.at(x); });
   }
-  // The largest x within `most` that leaves room for an acceleration. The room is concave in x and not negative at 0; so
-  // the zero of the lines that bound it at a point without room lies between that point and the answer.
+  // The largest x within `most` that leaves room for an acceleration. The room is concave in x and
+  // non-negative at 0; so the zero of the lines that bound it at a point without room is between that point
+  // and the answer.
   [[nodiscard]] double largest() const {
     double x = most;
-    // Each step removes a pair of lines for good.
+    // Each step permanently eliminates a pair of lines.
     for (std::size_t step = 0; step < low.size() * high.size() + 1; ++step) {
       const Line& under = highest_low(x);
       const Line& over = lowest_high(x);
@@ -69,7 +70,7 @@ struct Bounds {
       const double slope = over.slope - under.slope;
       if (slope >= 0.0) return 0.0;
       const double next = std::max(0.0, (under.constant - over.constant) / slope);
-      if (next >= x) return x;  // as close as numbers are
+      if (next >= x) return x;  // limit of numerical precision
       x = next;
     }
     return x;
@@ -89,7 +90,7 @@ void check_limits(const Path& path, const Joints& velocity, const Joints& accele
   if (path.segments().empty()) throw BadInput("time-optimal motion: the path has no length");
   const auto right = [](const Joints& limits) { return limits.allFinite() && (limits.array() > 0.0).all(); };
   if (!right(velocity) || !right(acceleration)) {
-    throw BadInput("time-optimal motion: a limit of velocity or acceleration is not above 0");
+    throw BadInput("time-optimal motion: a limit of velocity or acceleration is not positive");
   }
   if (velocity.size() != acceleration.size() || path.segments().front().first.size() != velocity.size()) {
     throw BadInput("time-optimal motion: path, velocity limits and acceleration limits have different numbers of joints");
@@ -120,7 +121,7 @@ TimeOptimal::TimeOptimal(Path path, const Joints& velocity, const Joints& accele
     }
   }
 
-  // What holds at both ends of each interval, on the interval's own segment.
+  // The constraints at both ends of each interval, on the interval's own segment.
   const std::size_t count = grid_.size();
   const auto joints = velocity.size();
   std::vector<Path::Point> begins(count);
@@ -146,7 +147,7 @@ TimeOptimal::TimeOptimal(Path path, const Joints& velocity, const Joints& accele
       // At the interval's end the square is x + 2 step u.
       bounds.add(ends[i].direction[j] + 2.0 * step * ends[i].curvature[j], ends[i].curvature[j], acceleration[j]);
     }
-    // 0 <= x + 2 step u <= what the next place allows.
+    // 0 <= x + 2 step u <= the limit at the next grid point.
     bounds.low.push_back({0.0, -0.5 / step});
     bounds.high.push_back({0.5 * limits[i + 1] / step, -0.5 / step});
   };
@@ -163,8 +164,8 @@ TimeOptimal::TimeOptimal(Path path, const Joints& velocity, const Joints& accele
     squares_[i + 1] = std::clamp(squares_[i] + 2.0 * step * u, 0.0, limits[i + 1]);
   }
 
-  // Between two places of an arc a limit can be exceeded by a little more than at them. All is slowed by what is
-  // exceeded in the middles, about 1e-5.
+  // Between two grid points of an arc a limit can be slightly exceeded. Everything is slowed down by the
+  // excess at the midpoints, about 1e-5.
   double exceeded = 1.0;
   Path::Point point;
   for (std::size_t i = 0; i < count; ++i) {
@@ -210,14 +211,14 @@ TrajectoryPoint TimeOptimal::at(double time) const {
 }
 
 Trajectory TimeOptimal::resampled(double interval) const {
-  if (!(interval > 0.0)) throw BadInput("time-optimal motion: the interval of samples has to be above 0 s");
+  if (!(interval > 0.0)) throw BadInput("time-optimal motion: the sampling interval must be greater than 0 s");
   Trajectory trajectory;
   constexpr double kLeast = 1e-6;
   for (std::size_t i = 0; interval * static_cast<double>(i) < duration() - kLeast; ++i) {
     trajectory.points.push_back(at(interval * static_cast<double>(i)));
   }
   trajectory.points.push_back(at(duration()));
-  // What rounding leaves of the speed, a controller would refuse.
+  // A controller would refuse the rounding error in the final speed.
   trajectory.points.back().velocity.setZero();
   return trajectory;
 }
@@ -226,7 +227,7 @@ Trajectory parameterize(const std::vector<Joints>& way_points, const Joints& vel
                         double velocity_scaling, double acceleration_scaling) {
   for (const double scaling : {velocity_scaling, acceleration_scaling}) {
     if (!(scaling > 0.0) || scaling > 1.0) {
-      throw BadInput("time-optimal motion: scaling " + std::to_string(scaling) + "; it has to be above 0 and at most 1");
+      throw BadInput("time-optimal motion: scaling " + std::to_string(scaling) + "; it must be in (0, 1]");
     }
   }
   std::vector<Joints> points;

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first folder of that kind at or above the program's.
+// The first folder of this kind at or above that of the program.
 fs::path folder_of(const std::string& kind) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -23,11 +23,11 @@ fs::path folder_of(const std::string& kind) {
     }
     if (at == at.root_path()) break;
   }
-  throw Unsupported("the folder " + kind + " of perflab was not found at or above " +
+  throw Unsupported("perflab's folder " + kind + " was not found at or above " +
                     program.parent_path().string() + "; `make manipulation` installs it");
 }
 
-// What is in the folder by the names that files have without `extension`.
+// Names of the files in the folder, without `extension`.
 std::vector<std::string> names_in(const fs::path& folder, const std::string& extension) {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -47,7 +47,7 @@ fs::path find(const std::string& what, const std::string& name, const std::strin
   const fs::path folder = folder_of(what + "s");
   const std::vector<std::string> known = names_in(folder, extension);
   if (std::find(known.begin(), known.end(), name) == known.end()) {
-    throw BadInput("there is no " + what + " " + quote(name) + "; known: " +
+    throw BadInput("unknown " + what + " " + quote(name) + "; known: " +
                    list_of(std::vector<std::string_view>(known.begin(), known.end())) + ", or a path with '/'");
   }
   return folder / (name + extension);
@@ -70,7 +70,7 @@ nlohmann::json read_json_file(const fs::path& file) {
   try {
     return nlohmann::json::parse(read_text_file(file));
   } catch (const nlohmann::json::exception& error) {
-    throw BadInput(file.string() + ": is no JSON: " + one_line(error.what()));
+    throw BadInput(file.string() + ": is not JSON: " + one_line(error.what()));
   }
 }
 

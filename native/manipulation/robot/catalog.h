@@ -15,8 +15,9 @@
 
 namespace perflab::manipulation {
 
-// A robot's folder, and a scene's file, by name or by a path, which contains a '/'. Names are looked up in robots/ and scenes/
-// beside the running program, or in the folder above it, as for tests. Throws BadInput, which lists the known names.
+// The folder of a robot or the file of a scene, by name or by a path, which contains a '/'. Names are looked
+// up in robots/ and scenes/ in the program's folder or its parent (as in tests). Throws BadInput, which lists
+// the known names.
 [[nodiscard]] std::filesystem::path robot_folder(const std::string& name);
 [[nodiscard]] std::filesystem::path scene_file(const std::string& name);
 

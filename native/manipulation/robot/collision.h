@@ -1,7 +1,7 @@
-// What finds collisions for a State: a seam, as stacks look for them in different ways. MuJoCo's convex hulls are the default;
-// planning/collision_checkers.h knows all by name.
+// The interface of collision checkers for a State, because stacks use different ones. MuJoCo's convex hulls
+// are the default; planning/collision_checkers.h lists all by name.
 //
-// A checker is made for one model, never changes, and is shared by the states of that model, whatever thread they are of.
+// A checker belongs to one model, is immutable, and is shared by all states of that model, in any thread.
 #pragma once
 
 #include <Eigen/Core>
@@ -16,10 +16,10 @@ struct mjData_;
 
 namespace perflab::manipulation {
 
-// Two geoms of MuJoCo's model.
+// Two touching geoms of MuJoCo's model.
 struct Touching {
   int first, second;
-  double distance;  // m; below 0: how deep they are in each other
+  double distance;  // m; negative: penetration depth
   Eigen::Vector3d point;
 };
 
@@ -27,7 +27,7 @@ using GeomPair = std::pair<int, int>;
 
 class CollisionChecker {
  public:
-  // Whether it counts that these two touch.
+  // True if a contact of these two counts.
   using Counts = std::function<bool(int first_geom, int second_geom)>;
 
   CollisionChecker() = default;
@@ -35,26 +35,26 @@ class CollisionChecker {
   CollisionChecker& operator=(const CollisionChecker&) = delete;
   virtual ~CollisionChecker() = default;
 
-  // The geoms are where `at` has them. What else is in `at` may be overwritten.
+  // Geom poses are those of `at`. Other contents of `at` may be overwritten.
   [[nodiscard]] virtual bool collides(mjData_& at, const Counts& counts) const = 0;
-  // The deepest of those that touch, if any.
+  // The deepest contact, if any.
   [[nodiscard]] virtual std::optional<Touching> deepest(mjData_& at, const Counts& counts) const = 0;
-  // The nearest pair, if any is nearer than `most`; a distance of 0 or below where they touch.
+  // The nearest pair, if closer than `most`; a distance of 0 or below means contact.
   [[nodiscard]] virtual std::optional<Touching> nearest(mjData_& at, const Counts& counts, double most) const = 0;
 };
 
-// `pairs`: which geoms can touch at all. Both outlive the checker.
+// `pairs`: geoms that can touch at all. Both must outlive the checker.
 using MakeChecker =
     std::function<std::unique_ptr<const CollisionChecker>(const mjModel_& model, std::span<const GeomPair> pairs)>;
 
 [[nodiscard]] std::unique_ptr<const CollisionChecker> mujoco_checker(const mjModel_& model,
                                                                      std::span<const GeomPair> pairs);
 
-// Whether the spheres around two geoms are nearer than `most`.
+// True if the bounding spheres of two geoms are closer than `most`.
 [[nodiscard]] bool within_reach(const mjModel_& model, const mjData_& at, const GeomPair& pair, double most) noexcept;
 
-// The nearest of these pairs, if any is nearer than `most`: `between(first, second, least)` says how far two geoms are apart,
-// and may say `least` or more of those that are farther.
+// The nearest of these pairs, if closer than `most`: `between(first, second, least)` returns the distance of
+// two geoms; for larger distances any value of at least `least`.
 template <typename Between>
 [[nodiscard]] std::optional<Touching> nearest_of(const mjModel_& model, const mjData_& at, std::span<const GeomPair> pairs,
                                                  const CollisionChecker::Counts& counts, double most, Between between) {

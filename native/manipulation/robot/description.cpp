@@ -15,8 +15,8 @@ namespace {
 
 using tinyxml2::XMLElement;
 
-// The time constant of an object's contacts, s: four steps of the simulation. With MuJoCo's default, five times that, fingers
-// would sink millimetres into what they hold.
+// Time constant of an object's contacts, s: four simulation steps. With MuJoCo's default, five times as long,
+// fingers would sink millimetres into held objects.
 constexpr double kContactTime = 0.004;
 
 template <typename Each>
@@ -51,11 +51,11 @@ std::vector<std::string> joints_of(const XMLElement& robot, const std::string& g
     found = true;
     for_each(each, "joint", [&](const XMLElement& joint) { joints.push_back(attribute(joint, "name", file)); });
   });
-  if (!found || joints.empty()) throw BadInput(file + ": there is no group " + quote(group) + " with joints");
+  if (!found || joints.empty()) throw BadInput(file + ": no group " + quote(group) + " with joints");
   return joints;
 }
 
-// The states of a group, in the order of its joints.
+// The states of a group, with joints in the group's order.
 std::map<std::string, std::vector<double>> states_of(const XMLElement& robot, const std::string& group,
                                                      const std::vector<std::string>& joints,
                                                      const std::string& file) {
@@ -67,7 +67,7 @@ std::map<std::string, std::vector<double>> states_of(const XMLElement& robot, co
     for_each(each, "joint", [&](const XMLElement& joint) {
       double value = 0.0;
       if (joint.QueryDoubleAttribute("value", &value) != tinyxml2::XML_SUCCESS) {
-        throw BadInput(file + ": state " + quote(name) + ": a joint's value is no number");
+        throw BadInput(file + ": state " + quote(name) + ": a joint's value is not a number");
       }
       values[attribute(joint, "name", file)] = value;
     });
@@ -91,7 +91,7 @@ double velocity_limit(const XMLElement& robot, const std::string& joint, const s
   return limit;
 }
 
-// By default MuJoCo writes warnings to a file in the current folder; mjData counts those that matter.
+// By default MuJoCo writes warnings to a file in the current folder; mjData counts the relevant ones.
 void quiet_warnings() {
   static std::once_flag once;
   std::call_once(once, [] { mju_user_warning = [](const char*) {}; });
@@ -157,7 +157,7 @@ SpecPointer make_spec(const RobotDescription& robot, const Scene& scene) {
   std::array<char, 1000> error{};
   SpecPointer spec(mj_parseXML(robot.urdf_file.c_str(), nullptr, error.data(), static_cast<int>(error.size())));
   if (!spec) throw BadInput(robot.urdf_file.string() + ": " + one_line(error.data()));
-  spec->compiler.fusestatic = 0;  // flange and tip are links of their own
+  spec->compiler.fusestatic = 0;  // keeps flange and tip as separate links
   for (const auto& [first, second] : robot.excepted) {
     mjsExclude* const exclude = mjs_addExclude(spec.get());
     mjs_setString(exclude->bodyname1, first.c_str());

@@ -18,19 +18,21 @@ namespace perflab::manipulation {
 struct RobotDescription {
   std::string name;
   std::filesystem::path urdf_file;
-  std::string urdf, srdf;  // their texts
-  std::string group;       // of the arm
-  std::string hand_group;  // "" where there is no hand
+  std::string urdf, srdf;  // texts of the files
+  std::string group;       // group of the arm
+  std::string hand_group;  // "" if there is no hand
   std::string base, flange, tip;
-  std::vector<std::string> joints;                           // of the arm
-  std::vector<std::string> hand_joints;                      // that are driven
-  std::vector<std::string> touch_links;                      // which may touch what the hand holds
+  std::vector<std::string> joints;                           // joints of the arm
+  std::vector<std::string> hand_joints;                      // driven joints of the hand
+  std::vector<std::string> touch_links;                      // links that may touch held objects
   std::map<std::string, double> velocity, acceleration;       // limits by joint, which MuJoCo does not store
-  double armature = 0.0;                                     // kg m^2: of each joint's motor, at the joint
-  std::vector<double> stiffness, damping;                    // by joint: of a drive that is given torques
+  double armature = 0.0;                                     // kg m^2: reflected inertia of each joint's
+                                                             // motor
+  std::vector<double> stiffness, damping;                    // by joint, for torque drives
   std::map<std::string, std::vector<double>> states;         // of the arm, by name
   std::map<std::string, std::vector<double>> hand_states;    // of the hand, by name
-  std::vector<std::pair<std::string, std::string>> excepted;  // links that are not checked against each other
+  std::vector<std::pair<std::string, std::string>> excepted;  // pairs of links that are not checked against
+                                                              // each other
 
   // From a name of the catalog or a path. Throws BadInput with the file and what is wrong.
   [[nodiscard]] static RobotDescription load(const std::string& name);

@@ -33,13 +33,14 @@ std::optional<Positions> InverseKinematics::solve(State& state, const Pose& targ
         error.tail<3>().norm() <= options_.orientation_tolerance) {
       return positions;
     }
-    // The damping fades with the error, so that the end is Newton's: 1e-3 m leaves 1e-6 of the least singular value's square.
+    // The damping vanishes with the error, so that the final steps are Newton's: at 1e-3 m it is 1e-6 of the
+    // square of the smallest singular value.
     const Jacobian jacobian = state.jacobian(link_);
     const double damping = 1e-3 * std::min(error.squaredNorm(), 1.0) + 1e-12;
     Eigen::Matrix<double, 6, 6> normal = jacobian * jacobian.transpose();
     normal.diagonal().array() += damping;
     const Eigen::VectorXd step = jacobian.transpose() * normal.ldlt().solve(error);
-    // The Jacobian is no approximation for steps beyond half a radian.
+    // The Jacobian is not a good approximation for steps beyond half a radian.
     const double scale = std::min(1.0, 0.5 / std::max(step.lpNorm<Eigen::Infinity>(), 1e-12));
     for (std::size_t each = 0; each < positions.size(); ++each) {
       positions[each] = std::clamp(positions[each] + scale * step[static_cast<Eigen::Index>(each)],

@@ -87,7 +87,8 @@ void read_bodies(Parts& parts, int links) {
   }
 }
 
-// The pairs that MuJoCo checks by its rules: not two geoms of one rigid part, not a part and its parent, no excepted pair.
+// The pairs checked by MuJoCo's rules: not two geoms of one rigid part, not a part and its parent, no
+// excepted pair.
 void read_pairs(Parts& parts) {
   const mjModel& model = *parts.model;
   const auto excepted = [&](int first, int second) {
@@ -329,7 +330,7 @@ int State::body(const std::string& name) const {
 int State::movable(const std::string& object) const {
   const int found = body(object);
   if (model_->parts().free_joint[static_cast<std::size_t>(found)] < 0) {
-    throw BadInput(quote(object) + " is no object that moves: it has no mass in its scene");
+    throw BadInput(quote(object) + " is not a movable object: it has no mass in its scene");
   }
   return found;
 }

@@ -60,8 +60,8 @@ struct Contact {
 
 class Model {
  public:
-  // Names of the catalog or paths (catalog.h), and what its states look for collisions with. Throws BadInput with the file and
-  // what is wrong.
+  // Names of the catalog or paths (catalog.h), and the collision checker of its states. Throws BadInput with
+  // the file and the error.
   [[nodiscard]] static std::shared_ptr<const Model> load(const std::string& robot, const std::string& scene,
                                                          const MakeChecker& checker = mujoco_checker);
   [[nodiscard]] static std::shared_ptr<const Model> load(const std::string& robot, Scene scene,
@@ -124,7 +124,8 @@ class Model {
 // allowed pairs. One thread at a time.
 class State {
  public:
-  // In the named state `ready` if there is one, else in the middle of each joint's range; hand open; objects as in the scene.
+  // Starts in the named state `ready` if there is one, otherwise in the middle of each joint's range; hand
+  // open; objects as in the scene.
   explicit State(std::shared_ptr<const Model> model);
   State(const State& other);
   State(State&& other) noexcept;
@@ -158,8 +159,8 @@ class State {
   // Objects with a mass can be moved and attached. Throws BadInput for others.
   void place(const std::string& object, const Pose& pose);
   [[nodiscard]] Pose object(const std::string& object);
-  // The object moves with `link` from now on, at its current pose or at `grasp` in the link's frame. An object that is already
-  // attached is attached again.
+  // The object moves with `link` from now on, at its current pose or at `grasp` in the link's frame. An
+  // attached object can be attached again.
   void attach(const std::string& object, Link link);
   void attach(const std::string& object, Link link, const Pose& grasp);
   // The object stays where it is.
@@ -186,11 +187,11 @@ class State {
   double hand_ = 0.0;
   std::vector<Attached> attached_;
   std::vector<std::pair<int, int>> allowed_;  // bodies, the smaller first
-  bool current_ = false;                      // poses are those of the positions
+  bool current_ = false;                      // poses correspond to the positions
 };
 
-// Inverse kinematics by damped least squares (Buss and Kim 2005, with a damping that depends on the error), within the limits.
-// Keeps no state but its options.
+// Inverse kinematics by damped least squares (Buss and Kim 2005, with a damping that depends on the error),
+// within the limits. Stateless except for its options.
 class InverseKinematics {
  public:
   struct Options {
@@ -202,7 +203,8 @@ class InverseKinematics {
   InverseKinematics(std::shared_ptr<const Model> model, Link link);
   InverseKinematics(std::shared_ptr<const Model> model, Link link, const Options& options);
 
-  // Starts from `seed`; nothing if it does not converge within the limits. Leaves the state at the last iteration.
+  // Starts from `seed`; empty if it does not converge within the limits. Leaves the state at the last
+  // iteration.
   [[nodiscard]] std::optional<Positions> solve(State& state, const Pose& target, std::span<const double> seed) const;
   // Up to `most` solutions that differ by more than 0.1 rad in some joint, from `tries` random seeds (0: 10 * most). Does not
   // check collisions. The same random numbers give the same solutions.

@@ -28,7 +28,7 @@ SceneObject object_of(const nlohmann::json& json, const std::string& file, std::
   SceneObject object;
   object.name = fields.text("name");
   if (fields.has("box") == fields.has("cylinder")) {
-    throw BadInput(fields.where() + ": has to have either box or cylinder");
+    throw BadInput(fields.where() + ": must have either box or cylinder");
   }
   if (fields.has("box")) {
     const std::vector<double> edges = fields.numbers("box", 3);

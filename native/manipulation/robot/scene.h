@@ -10,7 +10,7 @@ namespace perflab::manipulation {
 
 using Pose = Eigen::Isometry3d;
 
-// A pose from a position and a quaternion in ROS's order, which is normalized; nothing for the quaternion 0.
+// A pose from a position and a quaternion in ROS's order, which is normalized; empty for the zero quaternion.
 [[nodiscard]] Pose pose_of(const Eigen::Vector3d& position, double x, double y, double z, double w);
 
 // The angle between two orientations, in [0, pi] rad.
@@ -22,12 +22,13 @@ struct SceneObject {
   Shape shape = Shape::kBox;
   Eigen::Vector3d size = Eigen::Vector3d::Zero();  // m; a box's edges; a cylinder's radius, height and 0
   Pose pose = Pose::Identity();                    // of its centre; a cylinder is along z
-  double mass = 0.0;                               // kg; 0: fixed. Others move and can be grasped
+  double mass = 0.0;                               // kg; 0: fixed. Objects with a mass move and can be
+                                                   // grasped
   [[nodiscard]] bool movable() const noexcept { return mass > 0.0; }
 };
 
 struct Scene {
-  std::string name;  // of the file, without its ending
+  std::string name;  // file name without extension
   std::string description;
   std::vector<SceneObject> objects;
 

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// Digits that no picture shows are left out.
+// Omits digits that no picture shows.
 json lengths(const mjtNum* numbers, std::size_t count = 3) {
   json all = json::array();
   for (std::size_t i = 0; i < count; ++i) all.push_back(std::round(numbers[i] * 1e6) / 1e6);
@@ -32,7 +32,7 @@ json mesh(const mjModel& model, int id) {
   return {{"points", std::move(all)}, {"faces", std::vector<int>(corners, corners + 3 * faces)}};
 }
 
-// Nothing where the shape is not one that a film draws.
+// Null for a shape that films do not draw.
 json shape(const mjModel& model, int geom) {
   const auto at = static_cast<std::size_t>(geom);
   const mjtNum* const size = model.geom_size + 3 * at;

@@ -1,4 +1,4 @@
-// A robot and its surroundings as a film of a trial shows them (docs/programs.md#a-film-of-a-trial).
+// A robot and its surroundings for a film of a trial (docs/programs.md#a-film-of-a-trial).
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace perflab::manipulation {
 
 struct Stage {
   nlohmann::json scene;
-  std::vector<std::string> columns;  // of the positions of all joints, in MuJoCo's order (qpos)
+  std::vector<std::string> columns;  // positions of all joints, in MuJoCo's order (qpos)
 };
 
 [[nodiscard]] Stage stage_of(const Model& model);

@@ -11,7 +11,7 @@ namespace {
 constexpr Nanoseconds kStep = 1'000'000;
 constexpr std::uint64_t kStepsPerCycle = Controllers::kPeriod / kStep;
 constexpr std::uint64_t kStepsPerPicture = Controllers::kFilmPeriod / kStep;
-// The largest delay of the world that is made up for.
+// The largest delay of the simulation that is made up for.
 constexpr Nanoseconds kMostBehind = 100'000'000;
 // The hand releases its object when told to open by more than this, m.
 constexpr double kOpening = 0.002;
@@ -78,7 +78,7 @@ Simulator::Simulator(program::Context& context)
   }
   for (program::Options* const each : context.options().objects("may_touch")) {
     const std::vector<std::string> pair = each->texts("pair");
-    if (pair.size() != 2) each->refuse("pair", "it has to be two names, of links or objects");
+    if (pair.size() != 2) each->refuse("pair", "it must be two names of links or objects");
     world_.allow(pair[0], pair[1]);
   }
   context.thread(embedded ? "control" : "physics", [this](const program::Running& running) { run(running); });
@@ -165,7 +165,7 @@ void Simulator::look_for_collisions() noexcept {
   has_collision_.store(true, std::memory_order_release);
 }
 
-// Outside the loop, which must not block: also reports the collision that the loop found.
+// Outside of the loop, which must not block: also reports the collision that the loop found.
 void Simulator::publish_clock(const Tick& tick) {
   write_stamp(tick.time_ns, clock_.message().clock);
   clock_.publish(tick.due_ns);
@@ -190,15 +190,16 @@ void Simulator::end(Nanoseconds at_ns) {
 void Simulator::stop() {
   clock_publisher_.stop();
   if (clock_publisher_.lost() > 0) {
-    context_.fail(std::to_string(clock_publisher_.lost()) + " messages of /world/clock were not sent: their thread was " +
+    context_.fail(std::to_string(clock_publisher_.lost()) + " messages of /world/clock were not sent, "
+                                                            "because their thread was " +
                   "too far behind");
   }
   if (controllers_) controllers_->stop();
   const PacedLoop::Counts counts = loop_->counts();
   context_.figure("late_steps", static_cast<double>(counts.late));
   if (counts.cycles < 2) return;
-  // Simulated time over wall time, from when the first step was due until the last one began: a delay at the end counts, and
-  // the world is never ahead.
+  // Simulated time over wall time, from the due time of the first step to the start of the last: a delay at
+  // the end counts, and the simulation is never ahead.
   context_.figure("real_time_factor", static_cast<double>(kStep) * static_cast<double>(counts.cycles - 1) /
                                           static_cast<double>(counts.last_woken_ns - counts.first_due_ns));
 }

@@ -28,11 +28,11 @@
 
 namespace perflab::manipulation {
 
-// Converts commanded positions to commands for the drives.
+// Converts commanded positions to drive commands.
 class Drives {
  public:
   Drives(World::Drive kind, const World& world, const Model& model);
-  // Drives towards these positions, at the velocities that belong to them.
+  // Drives towards these positions, with the corresponding velocities.
   void update(std::span<const double> positions, std::span<const double> velocities, World& world) noexcept;
 
  private:
@@ -56,7 +56,7 @@ class Simulator final : public program::Application {
 
   void run(const program::Running& running);
   void step(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
-  // The command for the drives from now on, from the embedded controllers or the controller manager.
+  // Sets the drive command from the embedded controllers or the controller manager.
   void control(Nanoseconds due_ns, Nanoseconds woken_ns) noexcept;
   void exchange() noexcept;
   [[nodiscard]] double hand_asked() const noexcept;
@@ -69,7 +69,7 @@ class Simulator final : public program::Application {
   const World::Drive drive_;
   World world_;
   Drives drives_;
-  std::unique_ptr<Controllers> controllers_;  // if they are embedded; else:
+  std::unique_ptr<Controllers> controllers_;  // if they are embedded; otherwise:
   std::optional<HardwareLink> link_;
   HardwareLink::Sample sample_{};
   HardwareLink::Command command_{};

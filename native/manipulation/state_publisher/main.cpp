@@ -1,6 +1,6 @@
-// perflab-state-publisher takes robot_state_publisher's place in the stack. From /joint_states it publishes the poses of the
-// links on /tf, at most once every 1/20 s of the robot's time; fixed links once on /tf_static; the URDF once on
-// /robot_description.
+// perflab-state-publisher takes robot_state_publisher's place in the stack. From /joint_states it publishes
+// the poses of the links on /tf, at most every 1/20 s of the robot's time; fixed links once on /tf_static;
+// the URDF once on /robot_description.
 //
 // Options: robot (a name of the catalog or a path), publish_frequency (Hz).
 #include <algorithm>

@@ -49,8 +49,8 @@ void Batching::wait_for_others(Batch& batch) noexcept {
   changed_.notify_one();
 }
 
-// What a write adds after `waits_` has become false here is either sent by the flush that follows, which holds the writer's
-// lock of the library, or that write finds it false and says so again.
+// A write that comes after `waits_` is cleared here is either sent by the following flush, which holds the
+// library's lock of the writer, or finds `waits_` false and sets it again.
 std::vector<dds_entity_t> Batching::due(std::int64_t now, std::int64_t& next_ns) {
   std::vector<dds_entity_t> found;
   next_ns = kNever;
@@ -62,8 +62,8 @@ std::vector<dds_entity_t> Batching::due(std::int64_t now, std::int64_t& next_ns)
         found.push_back(batch->writer_);
         continue;
       }
-      // That write may hold the lock for as long as the library waits for room, having sent what waited: others must not
-      // wait for it.
+      // That write may hold the lock for as long as the library waits for room, having sent everything
+      // queued: other writers must not wait for it.
       batch->due_ns_ = now + batch->delay_ns_;
     }
     next_ns = std::min(next_ns, batch->due_ns_);
@@ -78,7 +78,7 @@ void Batching::run() {
     const std::vector<dds_entity_t> writers = due(now_ns(), next_ns);
     if (!writers.empty()) {
       lock.unlock();
-      for (const dds_entity_t writer : writers) dds_write_flush(writer);  // nothing happens where it is gone
+      for (const dds_entity_t writer : writers) dds_write_flush(writer);  // no effect if the writer is gone
       flushes_ += writers.size();
       lock.lock();
     } else if (next_ns == kNever) {

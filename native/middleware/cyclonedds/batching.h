@@ -1,7 +1,7 @@
-// Messages that wait for others to leave in one datagram with them, and what sends them in the end.
+// Batching: messages wait to share a datagram with others, and a thread sends them in the end.
 //
-// With Internal/WriteBatch the library sends a datagram when it is full, and has nothing that sends one that does not
-// fill: a thread of each participant does.
+// With Internal/WriteBatch the library sends a datagram when it is full, but never one that does not fill up:
+// a thread of each participant does that.
 #pragma once
 
 #include <dds/dds.h>
@@ -15,7 +15,7 @@
 
 namespace perflab::middleware::cyclonedds {
 
-// What one writer has that may wait. Called by those who write alone, but for the two atomics.
+// Messages of one writer that may be waiting. Only writing threads use it, except for the two atomics.
 class Batch {
  public:
   Batch(dds_entity_t writer, std::int64_t delay_ns) : writer_(writer), delay_ns_(delay_ns) {}
@@ -24,15 +24,16 @@ class Batch {
   friend class Batching;
   const dds_entity_t writer_;
   const std::int64_t delay_ns_;
-  std::atomic<bool> waits_{false};    // something may, since it was last sent
-  std::atomic<bool> writing_{false};  // a write is under way, which may last while the library waits for room
-  std::int64_t due_ns_ = 0;           // under the mutex of Batching
+  std::atomic<bool> waits_{false};    // a message may be waiting since the last flush
+  std::atomic<bool> writing_{false};  // a write is in progress, which may take long while the library waits
+                                      // for room
+  std::int64_t due_ns_ = 0;           // guarded by the mutex of Batching
 };
 
 class Batching {
  public:
   Batching();
-  // Writers have left.
+  // All writers have been destroyed.
   ~Batching();
   Batching(const Batching&) = delete;
   Batching& operator=(const Batching&) = delete;
@@ -40,7 +41,7 @@ class Batching {
   void add(Batch& batch);
   void remove(Batch& batch) noexcept;
 
-  // Around each write.
+  // Called around each write.
   static void begin(Batch& batch) noexcept { batch.writing_.store(true, std::memory_order_relaxed); }
   void end(Batch& batch) noexcept {
     batch.writing_.store(false, std::memory_order_relaxed);
@@ -48,13 +49,13 @@ class Batching {
       wait_for_others(batch);
   }
 
-  // How often it sent what waited.
+  // Number of flushes of waiting messages.
   std::uint64_t flushes() const noexcept { return flushes_; }
 
  private:
   void wait_for_others(Batch& batch) noexcept;
   void run();
-  // What is due now; sets the time at which something else will be.
+  // The writers due now; sets the time when the next ones will be due.
   std::vector<dds_entity_t> due(std::int64_t now_ns, std::int64_t& next_ns);
 
   std::mutex mutex_;

@@ -24,8 +24,8 @@ using Qos = std::unique_ptr<dds_qos_t, decltype(&dds_delete_qos)>;
 
 std::int32_t length_of(std::int32_t count) { return count == PERFLAB_COUNT_UNLIMITED ? DDS_LENGTH_UNLIMITED : count; }
 
-// What ROS 2 has not. An endpoint of a participant has a publisher or subscriber of its own, to which partition and group data
-// go.
+// Policies that ROS 2 does not have. An endpoint with a partition or group data has its own publisher or
+// subscriber, which these belong to.
 void set_dds_policies(const perflab_qos& given, bool writer, dds_qos_t* qos) {
   if (given.partition.text[0] != '\0') {
     std::vector<std::string> names;
@@ -62,7 +62,7 @@ Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings
   const bool transient = given.durability == PERFLAB_TRANSIENT_LOCAL;
   dds_qset_durability(qos.get(), transient ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
   if (writer && transient) {
-    // What a late joiner gets is governed by the durability service, not by the writer's history (as in
+    // What a late joiner receives is determined by the durability service, not by the writer's history (as in
     // rmw_cyclonedds).
     dds_qset_durability_service(qos.get(), 0, history, depth, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED,
                                 DDS_LENGTH_UNLIMITED);
@@ -82,7 +82,7 @@ Qos make_qos(const perflab_endpoint_settings& endpoint, const Settings& settings
   return qos;
 }
 
-// Hints change nothing that could be seen, so what the library took is read again.
+// Hints have no observable effect, so the value that the library stored is read back.
 void require_hints(dds_entity_t entity, const perflab_qos& given, bool writer, const std::string& topic) {
   const Qos took(dds_create_qos(), dds_delete_qos);
   std::int32_t priority = 0;
@@ -97,17 +97,17 @@ void require_hints(dds_entity_t entity, const perflab_qos& given, bool writer, c
     throw Failed("cyclonedds: topic '" + topic + "': the library did not take the latency_budget");
 }
 
-// The library takes the limits of a writer, and holds as many messages as it likes.
+// The library accepts a writer's limits but ignores them.
 void require_no_limits(const perflab_qos& qos, const std::string& topic) {
   each_policy([&](const auto& row) {
     if (row.policy != std::string_view("resource_limits") || same_value(qos.*row.member, neutral(row))) return;
     throw Unsupported("cyclonedds: topic '" + topic + "': " + row.name + " " + value_text(row.form, qos.*row.member) +
-                      " of a writer is refused: Cyclone DDS does not act by it; right would be " + row.name + " " +
-                      value_text(row.form, neutral(row)) + ", or at readers alone");
+                      " of a writer is refused, because Cyclone DDS ignores it; right would be " + row.name + " " +
+                      value_text(row.form, neutral(row)) + ", or only at readers");
   });
 }
 
-// Of each message, or 0 where it goes over the network.
+// The size of each message in shared memory; 0 if the endpoint uses the network.
 std::size_t shared_size(const Settings& settings, const perflab_endpoint_settings& endpoint) {
   const std::string topic = std::string("cyclonedds: topic '") + endpoint.topic + "'";
   if (endpoint.loans && (!settings.shared_memory || endpoint.fixed_size == 0)) {
@@ -117,8 +117,8 @@ std::size_t shared_size(const Settings& settings, const perflab_endpoint_setting
                            : "shared memory; right would be --middleware-option cyclonedds.shared_memory=on"));
   }
   if (settings.credentials && endpoint.key != nullptr) {
-    throw Unsupported(topic + " has keys, which this plug-in does not digest as DDS Security asks for; right would be "
-                              "security=off, or a topic without keys");
+    throw Unsupported(topic + " is keyed, but this plug-in does not compute the key digests that DDS "
+                              "Security requires; right would be security=off, or a topic without keys");
   }
   if (!settings.shared_memory || endpoint.fixed_size == 0) return 0;
   const char* const unsuitable = iceoryx::unsuitable(endpoint.qos, settings.ignore_local_endpoints);
@@ -145,7 +145,7 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
     fail(("cannot create topic '" + topic_name_ + "' with type '" + type_name_ + "'").c_str(), made);
   }
   topic_ = Entity(made, "cannot create a topic");
-  type_ = wanted;  // the one that Cyclone knows, which may be an older of the same name
+  type_ = wanted;  // the type known to Cyclone, which may be an older one of the same name
 }
 
 void Endpoint::require_shared(dds_entity_t entity) const {
@@ -166,7 +166,7 @@ perflab_identity Endpoint::peer(dds_instance_handle_t handle, Identify identify)
   if (std::any_of(std::begin(found.bytes), std::end(found.bytes), [](std::uint8_t b) { return b != 0; })) {
     try {
       peers_.add(handle, found);
-    } catch (const std::bad_alloc&) {  // asked again the next time
+    } catch (const std::bad_alloc&) {  // looked up again next time
     }
   }
   return found;
@@ -237,7 +237,7 @@ Writer::Writer(Participant& participant, const perflab_endpoint_settings& settin
   }
 }
 
-// The library sends what still waits when it deletes a writer.
+// The library sends what is still waiting when it deletes a writer.
 Writer::~Writer() {
   while (!outstanding_.empty()) discard_loan(outstanding_.back());
   if (batch_) participant_.batching()->remove(*batch_);
@@ -254,11 +254,11 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   Message* const message = new_message(type_, parts, part_count);
   if (message == nullptr) {
-    set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB, or has no key");
+    set_error(error, "cyclonedds: no memory for a message, or it is larger than 4 GiB, or lacks its key");
     return PERFLAB_FAILED;
   }
   if (batch_) Batching::begin(*batch_);
-  // Both take the reference. The latter leaves the time stamp that it finds.
+  // Both calls take over the reference. The second keeps the given time stamp.
   dds_return_t code = DDS_RETCODE_OK;
   if (stamp_ns == 0) [[likely]] {
     code = dds_writecdr(writer_.get(), message);
@@ -306,7 +306,7 @@ perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcep
   const auto at = std::ranges::find(outstanding_, message);
   if (at == outstanding_.end()) {
     next_stamp_ns_ = 0;
-    set_error(error, "cyclonedds: not sent: the message is no loan of this writer");
+    set_error(error, "cyclonedds: not sent: the message is not a loan of this writer");
     return PERFLAB_FAILED;
   }
   outstanding_.erase(at);
@@ -336,7 +336,7 @@ perflab_status Writer::write_shared(const perflab_bytes* parts, std::size_t part
   return write_chunk(chunk, error);
 }
 
-// The library keeps no chunk, whether or not it was sent.
+// The library does not keep the chunk, whether or not it was sent.
 perflab_status Writer::write_chunk(void* chunk, perflab_error* error) noexcept {
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   if (batch_) Batching::begin(*batch_);
@@ -447,7 +447,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) noexce
       set_error(error, dds_strretcode(count));
       return PERFLAB_FAILED;
     }
-    if (!info.valid_data) [[unlikely]] {  // tells only that a writer has left
+    if (!info.valid_data) [[unlikely]] {  // only reports that a writer has left
       ddsi_serdata_unref(data);
       continue;
     }

@@ -20,7 +20,7 @@ struct ddsi_sertype;
 
 namespace perflab::middleware::cyclonedds {
 
-// What writer and reader have in common: a topic, an identity, a listener.
+// Common part of writer and reader: a topic, an identity, a listener.
 class Endpoint {
  public:
   Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
@@ -32,24 +32,23 @@ class Endpoint {
   using Identify = perflab_identity (Participant::*)(dds_instance_handle_t) const noexcept;
 
   ~Endpoint() = default;
-  // The identity behind an instance handle. Handles are never used again within a domain, and an entity may
-  // be gone before its last message is taken, so what was seen is kept.
+  // The identity for an instance handle. Handles are never reused within a domain, and an entity may be gone
+  // before its last message is taken, so known identities are kept.
   perflab_identity peer(dds_instance_handle_t handle, Identify identify) noexcept;
   void report(perflab_event_kind kind, std::int32_t count, const perflab_identity& peer,
               const char* policy = nullptr);
   void report_matched(std::int32_t change, dds_instance_handle_t handle, Identify identify);
   void report_incompatible(std::uint32_t policy);
-  // Whether peers that are matched include, or did, who wrote this: what comes through shared memory comes from
-  // all on the topic.
+  // True if the writer is, or was, matched: shared memory delivers messages of all writers of a topic.
   bool is_partner(dds_instance_handle_t handle) noexcept;
-  // That it got the shared memory that it was made for.
+  // Throws unless the entity got the shared memory it was created for.
   void require_shared(dds_entity_t entity) const;
 
   Participant& participant_;
   const std::string topic_name_;
   const std::string type_name_;
   const perflab_listener listener_;
-  const std::size_t shared_size_;  // of each message, which goes through shared memory; or 0
+  const std::size_t shared_size_;  // size of each message in shared memory; 0: not used
   ddsi_sertype* type_ = nullptr;  // owned by topic_
   Entity topic_;
   perflab_identity identity_{};
@@ -82,7 +81,7 @@ class Writer : public Endpoint {
 
   const bool loans_;
   std::vector<void*> outstanding_;
-  std::int64_t next_stamp_ns_ = 0;  // 0: the library's
+  std::int64_t next_stamp_ns_ = 0;  // 0: use the library's time stamp
   Entity writer_;
   std::optional<Batch> batch_;
 };
@@ -98,15 +97,16 @@ class Reader : public Endpoint, public support::Attachment {
   perflab_status take(perflab_sample* sample, perflab_error* error) noexcept;
   static void return_sample(perflab_sample* sample) noexcept;
 
-  // For the wait-set: a condition that holds while there is something to take.
+  // For the wait-set: a condition that is true while there is something to take.
   dds_entity_t make_condition();
 
  private:
-  // The library asks its topic for every message, and knows no filter of a reader: the topic is this reader's alone.
+  // The library filters per topic, not per reader: so the topic belongs to this reader only.
   void set_filter(const perflab_endpoint_settings& settings);
 
   std::optional<perflab_filter> filter_;
-  dds_instance_handle_t last_handle_ = DDS_HANDLE_NIL;  // the usual case: the writer of the message before
+  dds_instance_handle_t last_handle_ = DDS_HANDLE_NIL;  // cache for the usual case: the writer of the
+                                                        // previous message
   perflab_identity last_writer_{};
   dds_instance_handle_t last_partner_ = DDS_HANDLE_NIL;
   Entity reader_;

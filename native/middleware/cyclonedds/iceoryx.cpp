@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kDaemonSocket = "/tmp/roudi";
 
-// 16 bytes that no other machine has, as Cyclone writes an address.
+// 16 bytes that are unique to this machine, in Cyclone's notation of an address.
 std::string address_of_machine() {
   std::string id;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
@@ -43,14 +43,14 @@ bool daemon_runs() noexcept {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, kDaemonSocket, sizeof address.sun_path - 1);
-  // Refused where the file is all that is left of it.
+  // Refused if the daemon has ended and only its socket file is left.
   const bool runs = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   close(probe);
   return runs;
 }
 
 std::string configuration(std::uint32_t domain) {
-  // The service of iceoryx knows no domains.
+  // The iceoryx service does not distinguish domains.
   return "<SharedMemory><Enable>true</Enable><Locator>iceoryx/" + address_of_machine() +
          "</Locator><Prefix>perflab_" + std::to_string(domain) + "</Prefix><LogLevel>fatal</LogLevel></SharedMemory>";
 }

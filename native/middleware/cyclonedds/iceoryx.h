@@ -1,7 +1,7 @@
-// Cyclone DDS with iceoryx: messages of fixed size in memory that the processes of a machine share.
+// Cyclone DDS with iceoryx: messages of fixed size in memory shared by the processes of a machine.
 //
-// iceoryx has a daemon, RouDi, of which a machine has one. Where none runs the library waits for it and then ends the
-// process, so that is found out before.
+// iceoryx needs its daemon, RouDi, once per machine. Without it the library would wait and then end the
+// process, so perflab checks beforehand.
 #pragma once
 
 #include <string>
@@ -10,19 +10,20 @@
 
 namespace perflab::middleware::cyclonedds::iceoryx {
 
-// Subscribers hold 256 chunks at most; what is in the history of a reader, and taken, is held.
+// Subscribers hold at most 256 chunks; messages in a reader's history and taken ones count.
 constexpr std::int32_t kDeepestInPlace = 200;
 
-// Whether this library was built with it.
+// True if this library was built with it.
 bool is_built_in() noexcept;
 bool daemon_runs() noexcept;
 
-// What Cyclone is told: who shares this machine's memory are the participants of the domain that perflab opens.
+// Cyclone's configuration: the participants that perflab opens in the domain share this machine's memory.
 std::string configuration(std::uint32_t domain);
 
-// What of an endpoint of fixed size iceoryx does not carry, and what would be right; null where there is nothing. The library
-// lets such an endpoint in for the network, but what one with shared memory writes then never reaches it from another
-// process (0.10.2 sends its acknowledgements to the shared memory, where nobody reads them); and partitions it forgets.
+// The setting of a fixed-size endpoint that iceoryx does not support, and what would be right; null if there
+// is none. The library lets such an endpoint use the network, but messages of a shared-memory writer in
+// another process then never reach it (0.10.2 sends its acknowledgements to the shared memory, where nobody
+// reads them); and it ignores partitions.
 const char* unsuitable(const perflab_qos& qos, bool ignores_local) noexcept;
 
 }  // namespace perflab::middleware::cyclonedds::iceoryx

@@ -10,7 +10,7 @@ namespace perflab::middleware::cyclonedds {
 namespace {
 
 void keep(void* log, const dds_log_data_t* data) {
-  std::string line(data->message, data->size);  // the header (time, thread) stands before it
+  std::string line(data->message, data->size);  // skips the header (time, thread)
   while (!line.empty() && line.back() == '\n') line.pop_back();
   static_cast<support::Log*>(log)->keep(std::move(line));
 }

@@ -20,8 +20,8 @@ namespace {
 
 struct Type : ddsi_sertype {
   const perflab_host* host;
-  const perflab_key* key;  // null: the topic has none
-  std::atomic<bool> copies_out;  // of shared memory
+  const perflab_key* key;  // null: the topic has no key
+  std::atomic<bool> copies_out;  // copy messages out of shared memory
 };
 
 Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t size) noexcept;
@@ -30,7 +30,7 @@ const Message* message(const ddsi_serdata* data) { return static_cast<const Mess
 
 void set_key_hash(Message& made, const std::array<std::uint8_t, 16>& hash) noexcept {
   made.key_hash = hash;
-  // Keys are often small numbers, which are in a few bits of the hash: Cyclone looks at the lowest alone.
+  // Keys are often small numbers, whose hashes differ in few bits, and Cyclone only uses the lowest bits.
   std::uint64_t halves[2];
   static_assert(sizeof halves == sizeof hash);
   std::memcpy(halves, hash.data(), sizeof halves);
@@ -39,7 +39,8 @@ void set_key_hash(Message& made, const std::array<std::uint8_t, 16>& hash) noexc
   made.hash ^= static_cast<std::uint32_t>(mixed >> 32);
 }
 
-// Reads the key of a message or key whose bytes are there. Null, and it is freed, where they are none of the type.
+// Computes the key hash of a message or key from its bytes. Frees it and returns null if they are not of the
+// type.
 Message* with_key(Message* made) noexcept {
   const perflab_key* const key = static_cast<const Type*>(made->type)->key;
   if (key == nullptr) return made;
@@ -62,7 +63,7 @@ bool keys_equal(const ddsi_serdata* one, const ddsi_serdata* other) {
 
 std::uint32_t size_of(const ddsi_serdata* data) { return message(data)->size; }
 
-// Copies the fragments of a received message. They come in order, but may overlap.
+// Copies the fragments of a received message. They arrive in order, but may overlap.
 ddsi_serdata* from_network(const ddsi_sertype* type, ddsi_serdata_kind kind, const nn_rdata* fragment,
                            std::size_t size) {
   const perflab_host* const host = static_cast<const Type*>(type)->host;
@@ -71,7 +72,7 @@ ddsi_serdata* from_network(const ddsi_sertype* type, ddsi_serdata_kind kind, con
   if (received == nullptr) return nullptr;
   std::uint32_t have = 0;
   for (; fragment != nullptr; fragment = fragment->nextfrag) {
-    if (fragment->min > have) break;  // a hole
+    if (fragment->min > have) break;  // a gap
     if (fragment->maxp1 <= have) continue;
     const unsigned char* const payload =
         reinterpret_cast<const unsigned char*>(fragment->rmsg + 1) + NN_RDATA_PAYLOAD_OFF(fragment);
@@ -110,8 +111,8 @@ ddsi_serdata* from_key_hash(const ddsi_sertype* type, const ddsi_keyhash* given)
 
 thread_local ddsi_serdata* last_written = nullptr;
 
-// perflab writes serialized messages only, there are no application samples: but of a type in shared memory a sample is the
-// message in its chunk, which is copied here for those who do not share it.
+// perflab only writes serialized messages, not application samples. But for a type in shared memory a sample
+// is the message in its chunk, which is copied here for readers outside of the shared memory.
 ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, const void* sample) {
   if (kind != SDK_DATA) return allocate(type, kind, 0);
 #ifdef DDS_HAS_SHM
@@ -120,7 +121,7 @@ ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, cons
   if (made == nullptr) return nullptr;
   std::memcpy(made->bytes(), sample, type->iox_size);
   Message* const whole = with_key(made);
-  // Where it is not sent in time the library frees it and then looks for its chunk in it.
+  // If it is not sent in time the library frees it and then looks up its chunk in it.
   if (whole != nullptr) last_written = ddsi_serdata_ref(whole);
   return whole;
 #else
@@ -130,8 +131,8 @@ ddsi_serdata* from_sample(const ddsi_sertype* type, ddsi_serdata_kind kind, cons
 }
 
 #ifdef DDS_HAS_SHM
-// A message that stays where it is: of a reader (`subscriber`), which gives the chunk back when it is freed, or of a writer,
-// which gives it away.
+// A message that stays in its chunk: of a reader (`subscriber`), which returns the chunk when the message is
+// freed, or of a writer, which gives it away.
 ddsi_serdata* from_chunk(const ddsi_sertype* type, ddsi_serdata_kind kind, void* subscriber, void* chunk) {
   const Type* const own = static_cast<const Type*>(type);
   const std::size_t size = iceoryx_header_from_chunk(chunk)->data_size;
@@ -165,8 +166,8 @@ ddsi_serdata* lend_out(const ddsi_serdata* data, std::size_t offset, std::size_t
 
 void take_back(ddsi_serdata* data, const ddsrt_iovec_t*) { ddsi_serdata_unref(data); }
 
-// There is no sample but the one that the library makes for a filter, in the same thread before and after: it says which
-// message is meant.
+// The only sample is the one that the library creates for a filter, in the same thread before and after: it
+// identifies the message.
 thread_local const ddsi_serdata* filtered = nullptr;
 
 bool to_sample(const ddsi_serdata* data, void* sample, void**, void*) {
@@ -176,7 +177,7 @@ bool to_sample(const ddsi_serdata* data, void* sample, void**, void*) {
 }
 bool key_to_sample(const ddsi_sertype*, const ddsi_serdata*, void*, void**, void*) { return true; }
 
-// What stands for an instance. It is only compared, and never sent: no instance is disposed or unregistered.
+// Represents an instance. Only compared, never sent: no instance is disposed or unregistered.
 ddsi_serdata* to_key(const ddsi_serdata* data) {
   Message* const key = allocate(data->type, SDK_KEY, 0);
   if (key == nullptr) return nullptr;
@@ -187,8 +188,8 @@ ddsi_serdata* to_key(const ddsi_serdata* data) {
 }
 
 void free_message(ddsi_serdata* data) {
-  // The last reference was given back inside libddsc. This makes what other threads did with theirs visible
-  // to ThreadSanitizer as well, which cannot look inside.
+  // The last reference was released inside libddsc. This load makes other threads' releases visible to
+  // ThreadSanitizer, which does not instrument libddsc.
   static_cast<void>(__atomic_load_n(&data->refc.v, __ATOMIC_ACQUIRE));
 #ifdef DDS_HAS_SHM
   if (data->iox_chunk != nullptr && data->iox_subscriber != nullptr)
@@ -203,7 +204,7 @@ std::size_t print(const ddsi_sertype* type, const ddsi_serdata* data, char* text
   return length < 0 ? 0 : static_cast<std::size_t>(length);
 }
 
-// A digest is forced only with DDS Security, with which topics have no keys here.
+// A digest is only required by DDS Security, with which topics cannot be keyed here.
 void key_hash(const ddsi_serdata* data, ddsi_keyhash* hash, bool) {
   std::memcpy(hash->value, message(data)->key_hash.data(), sizeof hash->value);
 }
@@ -231,7 +232,7 @@ const ddsi_serdata_ops kMessageOps = {
 };
 
 Message* allocate(const ddsi_sertype* type, ddsi_serdata_kind kind, std::size_t size) noexcept {
-  // Cyclone reads up to the next multiple of 4; those bytes go onto the wire, so they must have a value.
+  // Cyclone reads up to the next multiple of 4 and sends these bytes, so they must be initialized.
   const std::size_t rounded = (size + 3) & ~std::size_t{3};
   if (rounded > std::numeric_limits<std::uint32_t>::max()) return nullptr;
   void* const memory = std::malloc(sizeof(Message) + rounded);
@@ -268,7 +269,7 @@ std::size_t shared_size(const ddsi_sertype* type) {
   return 0;
 #endif
 }
-// Of the same name and operations.
+// Same name and same operations.
 bool types_equal(const ddsi_sertype* one, const ddsi_sertype* other) {
   return static_cast<const Type*>(one)->key == static_cast<const Type*>(other)->key &&
          shared_size(one) == shared_size(other);
@@ -288,7 +289,7 @@ const ddsi_sertype_ops kTypeOps = {
     .type_map = nullptr,
     .type_info = nullptr,
     .derive_sertype = nullptr,
-    // Types without a fixed size are not for shared memory.
+    // Types of variable size do not use shared memory.
     .get_serialized_size = nullptr,
     .serialize_into = nullptr,
 };

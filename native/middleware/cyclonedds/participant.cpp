@@ -27,7 +27,7 @@ perflab_identity identity(const dds_guid_t& guid) {
   return out;
 }
 
-// Cyclone keeps the keys of built-in topic samples under the instance handle of the entity they describe.
+// Cyclone identifies samples of built-in topics by the instance handle of the entity they describe.
 perflab_identity endpoint_identity(dds_entity_t builtin_reader, dds_instance_handle_t handle) noexcept {
   dds_builtintopic_endpoint_t endpoint{};
   if (dds_instance_get_key(builtin_reader, handle, &endpoint) != DDS_RETCODE_OK) return {};
@@ -37,7 +37,7 @@ perflab_identity endpoint_identity(dds_entity_t builtin_reader, dds_instance_han
   return identity(endpoint.key);
 }
 
-// Calls function(sample, alive) for each sample there is.
+// Calls function(sample, alive) for each available sample.
 template <typename Sample, typename Function>
 void take_all(dds_entity_t reader, Function&& function) {
   for (;;) {
@@ -49,7 +49,7 @@ void take_all(dds_entity_t reader, Function&& function) {
   }
 }
 
-// Made for its first participant in this process, gone with the last.
+// Created for its first participant in this process, destroyed with the last.
 std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Settings& settings) {
   static std::mutex mutex;
   static std::map<std::uint32_t, std::weak_ptr<const Domain>> domains;
@@ -57,12 +57,12 @@ std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Setting
   std::weak_ptr<const Domain>& known = domains[settings.domain];
   if (const std::shared_ptr<const Domain> domain = known.lock()) {
     if (domain->xml == settings.xml) return domain;
-    throw Unsupported("cyclonedds: another participant of this process has domain " +
+    throw Unsupported("cyclonedds: another participant of this process uses domain " +
                       std::to_string(settings.domain) +
                       " with other options; right would be the same for all");
   }
-  // Creating the domain explicitly gives it this configuration and no other: CYCLONEDDS_URI would only be
-  // read for a domain that a participant creates by itself.
+  // An explicitly created domain uses only this configuration: CYCLONEDDS_URI is only read for a domain that
+  // a participant creates implicitly.
   try {
     auto domain = std::make_shared<const Domain>(
         host, settings.xml,
@@ -70,7 +70,7 @@ std::shared_ptr<const Domain> use_domain(const perflab_host& host, const Setting
     known = domain;
     return domain;
   } catch (const Error& error) {
-    // With a configuration of the user's it is the configuration that is wrong.
+    // If the user gave a configuration, that is what is wrong.
     if (!settings.has_user_configuration) throw;
     throw BadInput(error.what());
   }
@@ -167,7 +167,7 @@ void Participant::take_endpoints(dds_entity_t reader, perflab_event_kind found, 
   });
 }
 
-// Readers of built-in topics that are made now get all that is there now, and disturb none of those that watch.
+// Newly created readers of built-in topics get everything that exists now, and do not disturb existing ones.
 void Participant::remote_endpoints(const std::function<void(const perflab_remote_endpoint&)>& each) const {
   for (const bool writes : {true, false}) {
     const dds_entity_t of = writes ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;

@@ -1,4 +1,4 @@
-// A Cyclone participant with its own domain configuration, and what it discovers.
+// A Cyclone participant with its own domain configuration, and its discovery.
 #pragma once
 
 #include <dds/dds.h>
@@ -39,12 +39,12 @@ class Entity {
 
 perflab_identity identity_of(dds_entity_t entity);
 
-// What an endpoint tells to describe(), also after its end. One thread counts, others read.
+// An endpoint's part of describe(), also after its end. One thread counts, others read.
 struct Record {
   std::string topic;
   bool is_writer;
   std::atomic<std::uint64_t> samples{0};
-  std::atomic<std::uint64_t> shared{0};  // ... of which went, or came, through shared memory
+  std::atomic<std::uint64_t> shared{0};  // ... of these, through shared memory
 };
 inline void add_one(std::atomic<std::uint64_t>& counter) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -52,7 +52,7 @@ inline void add_one(std::atomic<std::uint64_t>& counter) noexcept {
 
 // A domain of this process: Cyclone has one configuration for all its participants.
 struct Domain {
-  perflab_host host;  // of the first participant; types, which all of them share, read its clock
+  perflab_host host;  // of the first participant; types, shared by all, use its clock
   std::string xml;
   Entity entity;
 };
@@ -72,18 +72,18 @@ class Participant {
   const perflab_host& host() const noexcept { return host_; }
   const Settings& settings() const noexcept { return settings_; }
   std::int64_t now_ns() const noexcept { return host_.now_ns(host_.context); }
-  // Null where shared memory was not asked for: then there is nothing to tell.
+  // Null if shared memory was not requested.
   support::FilterCounts& filter_counts() noexcept { return filter_counts_; }
   std::shared_ptr<Record> add_record(const std::string& topic, bool is_writer);
-  Batching* batching() noexcept { return batching_.get(); }  // null: messages do not wait for others
+  Batching* batching() noexcept { return batching_.get(); }  // null: no batching
 
-  // The GUID of a local or remote writer (or reader) from its instance handle; all zero if it is gone.
-  // Callable from listener callbacks, also while the entity is still being created.
+  // The GUID of a local or remote writer (or reader) for an instance handle; all zero if it is gone. Callable
+  // from listener callbacks, also while the entity is still being created.
   perflab_identity writer_identity(dds_instance_handle_t handle) const noexcept;
   perflab_identity reader_identity(dds_instance_handle_t handle) const noexcept;
 
  private:
-  // What its writers have sent again.
+  // Bytes retransmitted by its writers.
   [[nodiscard]] std::uint64_t retransmitted_bytes() const;
   void watch(dds_entity_t topic, Entity& reader);
   static void on_participants(dds_entity_t reader, void* self);
@@ -100,7 +100,8 @@ class Participant {
   support::FilterCounts filter_counts_;
   std::mutex records_mutex_;
   std::vector<std::shared_ptr<Record>> records_;
-  std::mutex report_mutex_;  // participants are lost on another thread than endpoints are found on
+  std::mutex report_mutex_;  // participants are lost on another thread than the one on which endpoints are
+                             // found
 
   // Deleted in reverse order: the domain, which joins every thread, last.
   std::shared_ptr<const Domain> domain_;

@@ -1,37 +1,36 @@
 // The middleware "cyclonedds": Eclipse Cyclone DDS 0.10 through its C library, without generated types.
 //
-// Messages are carried under the ROS 2 names, so that ROS 2 nodes on the same domain and network see them.
+// Messages use the ROS 2 names, so that ROS 2 nodes in the same domain and network see them.
 //
 // Options:
 //   batching               on or off (off): small messages wait for others, and leave together when a datagram is
-//                          full, when the library waits for room, when the writer ends, or after
-//   batching_delay         at most (1ms); of a writer with a latency_budget after that
-//   config                 an XML file, or XML itself, in Cyclone's format. Read after what perflab
-//                          sets, so it wins. SharedMemory is refused.
+//                          full, when the library waits for room, when the writer ends, or after ...
+//   batching_delay         ... at most this time (1ms); for a writer with a latency_budget after that
+//   config                 an XML file, or XML text, in Cyclone's format. Read after perflab's settings, so
+//                          it takes precedence. SharedMemory is refused.
 //   lease_duration         how long a silent participant counts as alive (10s)
 //   max_blocking_time      how long a reliable writer may wait for room before write() fails (1s)
 //   max_message_size       largest UDP payload, 2000..65500. Default 65500, which halves the latency of
-//                          a 4 MB message; but 14720, Cyclone's own, where the kernel grants socket
-//                          buffers of less than 1 MiB: those hold too few large packets and lose them
+//                          a 4 MB message; but Cyclone's default 14720 if the kernel grants socket buffers
+//                          of less than 1 MiB: those hold too few large packets and lose them
 //                          (with 65500 and 208 KiB, 48 of 60 messages of 4 MB arrived).
-//   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; of Cyclone's
-//                          own 1 MiB per receive thread all becomes resident within the first megabyte
+//   receive_buffer         Cyclone's unit of received packets, at least 128KiB (256KiB; Cyclone's default
+//                          of 1 MiB per receive thread becomes fully resident within the first megabyte
 //                          received)
-//   security               off, or a folder of credentials (support/security.h): DDS Security, by the plug-ins that the
-//                          library brings. Not with shared_memory, nor for topics with keys.
-//   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their ends keep the last, are
-//                          volatile, and have no deadline, partition or manual liveliness, or are refused.
-//                          Needed for loans, and needs RouDi, iceoryx's daemon. What was really passed like
-//                          this is counted. Who else is in the domain is served over the network.
-//   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
+//   security               off, or a folder with credentials (support/security.h): DDS Security, by the plug-ins of
+//                          the library. Not with shared_memory, nor for keyed topics.
+//   shared_memory          on or off (off): messages of fixed size go through iceoryx. Their endpoints must be
+//                          keep_last and volatile, without deadline, partition or manual liveliness; others are
+//                          refused. Required for loans; requires RouDi, iceoryx's daemon. Messages that really
+//                          went this way are counted. Other participants of the domain use the network.
+//   socket_receive_buffer  size requested from the kernel (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
 //
-// CYCLONEDDS_URI is ignored, and describe() says so when it is set: a run must not depend on it in silence.
+// CYCLONEDDS_URI is ignored, and describe() says so if it is set: a run must not silently depend on it.
 //
 // Times. The reception time is taken when the last fragment of a message from another process has arrived,
-// before the message is copied to its reader's history. Inside one process there is no reception: the
-// writer's thread puts the message into the reader's history itself, and reception_ns is
-// PERFLAB_TIME_UNKNOWN.
+// before the message is put into its reader's history. Inside one process there is no reception: the writer's
+// thread puts the message into the reader's history itself, and reception_ns is PERFLAB_TIME_UNKNOWN.
 //
 // Threads: gc, dq.builtins, dq.user, tev, recv (discovery), recvUC (data, on_data), and recvMC with
 // multicast; batch, with batching.
@@ -70,7 +69,7 @@ perflab_capabilities capabilities() {
 }
 
 cyclonedds::Settings settings(const perflab_participant_settings& given) {
-  // The own type reaches into the library's structures, which change between versions.
+  // The custom type uses the library's internal structures, which change between versions.
   if (std::strcmp(cyclonedds::library_version(), DDS_VERSION) != 0) {
     throw Unsupported(std::string("cyclonedds: built for libddsc " DDS_VERSION " but loaded with ") +
                       cyclonedds::library_version());
@@ -78,7 +77,7 @@ cyclonedds::Settings settings(const perflab_participant_settings& given) {
   return cyclonedds::read_settings(given);
 }
 
-// What is not here is refused. The conformance suite proves what is.
+// Undeclared policies are refused. The conformance suite tests the declared ones.
 const perflab_policy* policies() {
   using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
@@ -93,7 +92,7 @@ const perflab_policy* policies() {
       supported("liveliness"),
       supported("partition"),
       supported("ownership"),
-      refused("time_based_filter", "Cyclone DDS delivers every message all the same"),
+      refused("time_based_filter", "Cyclone DDS delivers every message nevertheless"),
       refused("presentation", "Cyclone DDS has neither coherent sets nor order across instances"),
       supported("destination_order"),
       supported("resource_limits", "of readers"),

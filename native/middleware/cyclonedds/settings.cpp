@@ -18,7 +18,7 @@ namespace {
 
 using support::Options;
 
-#ifdef DDS_HAS_SHM  // a Cyclone without it, as ROS 2 builds it, refuses the element
+#ifdef DDS_HAS_SHM  // a Cyclone built without it, like that of ROS 2, rejects the element
 constexpr const char* kWithoutSharedMemory = "<SharedMemory><Enable>false</Enable></SharedMemory>";
 #else
 constexpr const char* kWithoutSharedMemory = "";
@@ -26,9 +26,9 @@ constexpr const char* kWithoutSharedMemory = "";
 
 std::string read_config(const Options& options) {
   std::string xml = options.xml("config").value_or("");
-  // Cyclone takes the configuration as fragments, which have no XML declaration.
+  // Cyclone takes the configuration as fragments, without an XML declaration.
   if (xml.starts_with("<?xml")) xml.erase(0, std::min(xml.size(), xml.find("?>") + 2));
-  // Messages that are not written for it would be lost without a word.
+  // Messages that are not prepared for it would be lost silently.
   if (xml.find("SharedMemory") != std::string::npos) {
     options.refuse("config", "a configuration without SharedMemory, and shared_memory=on beside it");
   }
@@ -50,7 +50,7 @@ std::optional<std::int64_t> read_batching(const Options& options) {
   return delay_ns.value_or(kBatchingDelay_ns);
 }
 
-// The library loads plug-ins, which Debian puts into a folder beside it.
+// The library loads plug-ins, which Debian installs in a folder next to it.
 std::string security(const support::Credentials& credentials) {
 #ifndef DDS_HAS_SECURITY
   static_cast<void>(credentials);
@@ -65,7 +65,7 @@ std::string security(const support::Credentials& credentials) {
     for (const auto& folder : {beside, beside / "libddsc0debian"}) {
       if (std::filesystem::exists(folder / file)) return (folder / file).string();
     }
-    throw Unsupported("cyclonedds: security: " + file + " is not beside the library, in " + beside.string() +
+    throw Unsupported("cyclonedds: security: " + file + " is not next to the library, in " + beside.string() +
                       "; right would be security=off, or a build with it");
   };
   const auto library = [&](const char* name, const char* function) {

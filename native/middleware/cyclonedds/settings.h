@@ -1,4 +1,4 @@
-// From participant settings to Cyclone's XML.
+// Translates participant settings to Cyclone's XML.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 namespace perflab::middleware::cyclonedds {
 
 struct Settings : support::DdsSettings {
-  // Given to dds_create_domain: first what perflab sets, then the option `config`, which therefore wins.
+  // For dds_create_domain: perflab's settings, then the option `config`, which therefore takes precedence.
   std::string xml{};
   bool has_user_configuration = false;
-  bool shared_memory = false;  // by iceoryx
-  // How long a message may wait to leave with others; nothing: it does not.
+  bool shared_memory = false;  // use iceoryx
+  // How long a message may wait for others; empty: it does not wait.
   std::optional<std::int64_t> batching_delay_ns{};
 };
 

@@ -14,7 +14,7 @@ constexpr dds_attach_t kWake = -1;
 
 WaitSet::WaitSet(Participant& participant)
     : triggered_(1),
-      // Of the domain: one of a participant takes no readers of another.
+      // Created on the domain: a participant's wait-set does not accept readers of another participant.
       waitset_(dds_create_waitset(participant.domain().entity.get()), "cannot create a wait-set"),
       guard_(dds_create_guardcondition(participant.domain().entity.get()),
              "cannot create a guard condition") {
@@ -38,7 +38,7 @@ void WaitSet::attach(Reader& reader, std::uint64_t cookie) {
 perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
                              std::size_t* ready_count, perflab_error* error) noexcept {
   const bool look_only = timeout_ns <= 0;
-  // With a time-out of 0 the kernel still sleeps for the thread's timer slack (50 us unless it was changed).
+  // With a timeout of 0 the kernel would still sleep for the thread's timer slack (50 us by default).
   if (look_only) dds_set_guardcondition(guard_.get(), true);
   const dds_return_t count = dds_waitset_wait(waitset_.get(), triggered_.data(), triggered_.size(),
                                               std::max<std::int64_t>(timeout_ns, 0));
@@ -49,7 +49,7 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
   *ready_count = 0;
   if (count == 0) return PERFLAB_TIMEOUT;
 
-  // Cyclone reports in an order of its own. Readers move to the front.
+  // Cyclone reports in its own order. Readers move to the front.
   const std::size_t reported = std::min(static_cast<std::size_t>(count), triggered_.size());
   bool woken = false;
   std::size_t readers = 0;

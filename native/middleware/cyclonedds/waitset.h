@@ -1,4 +1,4 @@
-// A wait-set on Cyclone's own, with one read condition per reader and a guard condition for wake().
+// A wait-set on top of Cyclone's, with one read condition per reader and a guard condition for wake().
 #pragma once
 
 #include <dds/dds.h>
@@ -28,7 +28,7 @@ class WaitSet {
  private:
   support::Places places_;
   std::vector<dds_attach_t> triggered_;  // places, or kWake
-  std::atomic<bool> woken_{false};       // by wake(); the guard condition is also set to look without waiting
+  std::atomic<bool> woken_{false};       // set by wake(); the guard condition is also set for polling
   Entity waitset_;
   Entity guard_;
 };

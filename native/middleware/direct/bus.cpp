@@ -35,7 +35,7 @@ std::shared_ptr<Bus> Bus::of(std::uint32_t domain) {
 }
 
 bool Bus::concern(const Writer& writer, const Reader& reader) {
-  // All participants of a domain are of this process.
+  // All participants of a domain are in this process.
   const bool apart = writer.participant().settings().ignore_local_endpoints ||
                      reader.participant().settings().ignore_local_endpoints;
   return !apart && writer.topic() == reader.topic() && writer.type() == reader.type() &&
@@ -54,7 +54,7 @@ void Bus::tell(const Pair& pair) {
   pair.writer->report(kind, pair.reader->identity(), 1, pair.policy);
   pair.reader->report(kind, pair.writer->identity(), 1, pair.policy);
   if (pair.policy != nullptr) return;
-  // It is alive for as long as it is there.
+  // A writer is alive as long as it exists.
   pair.reader->report(PERFLAB_LIVELINESS_CHANGED, pair.writer->identity(), 1);
   pair.reader->call();  // there may be history
 }
@@ -110,7 +110,7 @@ void Bus::leave(Reader& reader) {
       if (writer->remove(reader)) left.push_back(writer);
     }
   }
-  reader.close();  // a writer that waits for room goes on
+  reader.close();  // releases a writer that waits for room
   for (Writer* const writer : left) {
     writer->wait_until_left();
     writer->report(PERFLAB_UNMATCHED, reader.identity(), 1);

@@ -1,7 +1,7 @@
-// Who is there, and who belongs together: one bus per domain, for all participants of this process.
+// Discovery and matching: one bus per domain, for all participants of this process.
 //
-// Endpoints come and go from one thread at a time; it joins them, tells both sides, and parts them again.
-// Writing and taking never come here.
+// Endpoints are created and destroyed by one thread at a time, which connects and disconnects them and
+// notifies both sides. Writing and taking never use the bus.
 #pragma once
 
 #include <cstdint>
@@ -21,25 +21,25 @@ class Writer;
 
 class Bus {
  public:
-  // Made for the first participant of the domain, gone with the last.
+  // Created for the first participant of the domain, destroyed with the last.
   static std::shared_ptr<Bus> of(std::uint32_t domain);
 
   void enter(Writer& writer);
   void enter(Reader& reader);
   void leave(Writer& writer);
-  // Afterwards no writer knows the reader, and none is about to call it.
+  // Afterwards no writer knows the reader or is about to call it.
   void leave(Reader& reader);
 
-  // PERFLAB_DURATION_INFINITE also of a writer that is not there.
+  // PERFLAB_DURATION_INFINITE also if the writer does not exist.
   [[nodiscard]] std::int64_t lifespan_of(const perflab_identity& writer);
 
-  // Memory for a writer's messages. It outlives the writer, for readers may still hold some of them, and
-  // serves the next one.
+  // Memory for a writer's messages. It outlives the writer, because readers may still hold some, and is
+  // reused by the next writer.
   Pool& lend_pool();
   void return_pool(Pool& pool) noexcept;
 
  private:
-  // What is to be told of a writer and a reader; a `policy` where they do not match.
+  // What to report to a writer and a reader; `policy` is set if they do not match.
   struct Pair {
     Writer* writer;
     Reader* reader;

@@ -15,20 +15,20 @@ namespace {
 
 using support::set_error;
 
-// What a history that keeps all holds before a reliable writer waits.
+// Capacity of a keep_all history before a reliable writer waits.
 constexpr std::size_t kMostMessages = 16384;
 constexpr std::size_t kMostBytes = std::size_t{512} << 20;
-// Queues and packets are made beforehand where they take no more than that.
+// Queues and packets up to this size are allocated in advance.
 constexpr std::size_t kMostReserved = 1024;
 constexpr std::size_t kMostBytesReserved = std::size_t{64} << 20;
 
 bool finite(std::int64_t duration_ns) { return duration_ns != PERFLAB_DURATION_INFINITE; }
 
-// What happens when nothing is called would need a thread.
+// Actions at a given time, without a call, would need a thread.
 const perflab_qos& without_clock(const perflab_qos& qos) {
   if (qos.liveliness == PERFLAB_MANUAL_BY_TOPIC && finite(qos.lease_duration_ns)) {
     throw Unsupported(
-        "direct: liveliness by topic with a lease, which nobody watches here; right would be "
+        "direct: manual_by_topic liveliness with a lease is not monitored here; right would be "
         "automatic");
   }
   return qos;
@@ -44,7 +44,7 @@ bool has_expired(const Packet& packet) noexcept {
 
 }  // namespace
 
-// ---- what both have in common ----
+// ---- common to both ----
 
 Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
                    const perflab_listener* listener)
@@ -114,7 +114,7 @@ bool Reader::push(Packet* packet) {
   {
     const std::lock_guard lock(mutex_);
     if (keeps_all()) {
-      // A reliable writer has waited; several of them may have found the last place.
+      // A reliable writer has waited, but another one may have taken the last place.
       if (full() && qos_.reliability != PERFLAB_RELIABLE) return false;
       queue_.push_back(packet);
       bytes_ += packet->size;
@@ -129,7 +129,7 @@ bool Reader::push(Packet* packet) {
   return true;
 }
 
-// Under the mutex; null where there is nothing.
+// Requires the mutex; null if empty.
 Packet* Reader::pop() noexcept {
   if (queue_.empty()) return nullptr;
   Packet* const packet = queue_.pop_front();
@@ -146,7 +146,7 @@ std::int64_t Reader::lifespan(const perflab_identity& writer) const {
 }
 
 perflab_status Reader::take(perflab_sample* sample, perflab_error*) noexcept {
-  // Who is called, or woken, sees the message that is the reason.
+  // A thread that is called or woken sees the message that caused it.
   if (!has_data()) return PERFLAB_NO_DATA;
   Packet* packet = nullptr;
   {
@@ -238,7 +238,7 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
 
 perflab_status Writer::send(Packet* packet, const perflab_sample_identity* related, std::int64_t* sequence,
                             std::int64_t stamp_ns, perflab_error* error) noexcept {
-  // From here on whoever removes a reader waits; so the list that is found now stays.
+  // From here on a thread that removes a reader waits, so the list just read stays valid.
   if (depth_++ == 0) {
     passes_.store(passes_.load(std::memory_order_relaxed) + 1, std::memory_order_seq_cst);
   }
@@ -255,7 +255,7 @@ perflab_status Writer::send(Packet* packet, const perflab_sample_identity* relat
   } catch (const std::exception& failure) {
     set_error(error, failure.what());
   }
-  // All have it before the first callback, which may write the next one.
+  // All readers have the message before the first callback, which may write the next one.
   if (status == PERFLAB_OK) [[likely]] {
     for (Reader* const reader : targets.called) reader->call();
   }
@@ -265,7 +265,7 @@ perflab_status Writer::send(Packet* packet, const perflab_sample_identity* relat
   return status;
 }
 
-// Takes over the packet. Throws where it was not sent, or not to all.
+// Takes ownership of the packet. Throws if it was not sent, or not to all.
 void Writer::distribute(Packet* packet, const Targets& targets) {
   if (targets.bounded.empty() && !keeps_history()) [[likely]] {
     push_all(packet, targets.readers, 0);
@@ -291,12 +291,12 @@ void Writer::distribute(Packet* packet, const Targets& targets) {
     pool_.put(packet);
     throw;
   }
-  // Who was added meanwhile has not had this one.
+  // Readers added meanwhile have not had this message.
   push_all(packet, targets_.load(std::memory_order_seq_cst)->readers, 1);
   if (!keeps_all && history_.size() > static_cast<std::size_t>(qos_.depth)) release(history_.pop_front());
 }
 
-// Throws when a reliable reader has had a full history for too long.
+// Throws if a reliable reader's history has been full for too long.
 void Writer::wait_for_room(const Targets& targets) const {
   if (targets.bounded.empty()) return;
   const std::int64_t until_ns = read_clock(CLOCK_MONOTONIC) + participant_.settings().max_blocking_time_ns;
@@ -307,7 +307,7 @@ void Writer::wait_for_room(const Targets& targets) const {
   }
 }
 
-// `kept`: references beside those of the readers.
+// `kept`: references besides the readers'.
 void Writer::push_all(Packet* packet, const std::vector<Reader*>& readers, std::uint32_t kept) {
   packet->sequence = ++sequence_;
   const auto count = static_cast<std::uint32_t>(readers.size());
@@ -349,7 +349,7 @@ perflab_status Writer::loan(void** message, perflab_error* error) noexcept {
   }
 }
 
-// Null where it is no loan of this writer.
+// Null if it is not a loan of this writer.
 Packet* Writer::end_loan(const void* message) noexcept {
   const auto at =
       std::ranges::find(loans_, message, [](Packet* packet) -> const void* { return packet->bytes(); });
@@ -363,7 +363,7 @@ perflab_status Writer::write_loaned(void* message, perflab_error* error) noexcep
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   Packet* const packet = end_loan(message);
   if (packet == nullptr) {
-    set_error(error, "direct: not sent: this is no loan of this writer");
+    set_error(error, "direct: not sent: this is not a loan of this writer");
     return PERFLAB_FAILED;
   }
   return send(packet, nullptr, nullptr, stamp_ns, error);
@@ -374,7 +374,7 @@ void Writer::discard_loan(void* message) noexcept {
   if (packet != nullptr) release(packet);
 }
 
-// ---- readers come and go ----
+// ---- readers are added and removed ----
 
 void Writer::add(Reader& reader) {
   auto targets = std::make_unique<Targets>(*current_);
@@ -420,7 +420,7 @@ void Writer::wait_until_left() const noexcept {
   }
 }
 
-// A reader's queue holds the last messages, and it may look at one more; the writer fills another.
+// A reader's queue holds the last messages, it may hold one taken message, and the writer fills another.
 void Writer::reserve(const std::vector<Reader*>& readers) {
   if (fixed_size_ == 0) return;
   std::size_t longest = keeps_history() ? room_for(qos_) : 0;

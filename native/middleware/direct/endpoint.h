@@ -1,11 +1,10 @@
 // Writers and readers.
 //
-// A message goes its whole way in the thread that writes it: into the queue of each reader, and then each
-// reader is called. Who destroys a reader takes it from the lists of all writers first, and then waits until
-// those that still use an older list have left it; so writing needs no lock for its list.
+// A message passes entirely in the writing thread: into the queue of each reader, and then each reader is
+// called. To destroy a reader, it is first removed from the lists of all writers; then the destroying thread
+// waits until all users of an older list have finished. So writing needs no lock for its list.
 //
-// Locks, in the order in which they may be taken together: Bus's, Writer::history_mutex_, Reader::mutex_.
-// Callbacks run without any of them.
+// Locks, in locking order: Bus's, Writer::history_mutex_, Reader::mutex_. Callbacks run without any of them.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@
 
 namespace perflab::middleware::direct {
 
-// What writers and readers have in common.
+// Common part of writers and readers.
 class Endpoint {
  public:
   Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
@@ -55,14 +54,14 @@ class Endpoint {
   const std::size_t fixed_size_;
   const perflab_listener listener_;
   const perflab_identity identity_;
-  // The callbacks of one entity come never two at a time; these are the marks of who comes meanwhile.
+  // The callbacks of one entity never overlap; these marks record what arrives meanwhile.
   static constexpr Gate::Marks kData = 1;
   static constexpr Gate::Marks kEvents = 2;
   Gate gate_;
 
  private:
   std::mutex events_mutex_;
-  std::vector<perflab_event> events_;  // not told yet
+  std::vector<perflab_event> events_;  // not reported yet
 };
 
 class Reader : public Endpoint, public support::Attachment {
@@ -79,38 +78,38 @@ class Reader : public Endpoint, public support::Attachment {
   // ---- for writers ----
   [[nodiscard]] bool keeps_all() const noexcept { return qos_.history == PERFLAB_KEEP_ALL; }
   [[nodiscard]] bool wants_call() const noexcept { return listener_.on_data != nullptr; }
-  // Waits until there is room, where a reliable reader keeps all; false if there was none in time.
+  // Waits for room if a reliable reader has keep_all; false if there was none in time.
   bool wait_for_room(std::int64_t until_ns) noexcept;
-  // Takes over one reference, unless it answers false (there is no room) or throws std::bad_alloc.
+  // Takes over one reference, unless it returns false (no room) or throws std::bad_alloc.
   bool push(Packet* packet);
-  // Tells that there may be data.
+  // Notifies the reader that there may be data.
   void call() noexcept {
     if (wants_call()) gate_.pass(kData, [this](Gate::Marks marks) { run_callbacks(marks); });
   }
 
   void gain_writer() noexcept { writers_.fetch_add(1, std::memory_order_release); }
   void lose_writer() noexcept { writers_.fetch_sub(1, std::memory_order_release); }
-  // Nobody waits for room any more.
+  // Releases and prevents waits for room.
   void close() noexcept;
 
-  // For the wait-set.
+  // Used by the wait-set.
   [[nodiscard]] bool has_data() const noexcept { return available_.load(std::memory_order_acquire) > 0; }
 
  private:
   [[nodiscard]] bool full() const noexcept;
   Packet* pop() noexcept;
 
-  const bool relates_;  // its samples tell `sequence` and `related`
+  const bool relates_;  // its samples have `sequence` and `related`
   std::atomic<std::size_t> writers_{0};
 
-  // Under mutex_.
+  // Guarded by mutex_.
   GrowingQueue<Packet*> queue_;
-  std::size_t bytes_ = 0;  // in the queue, with keep_all
+  std::size_t bytes_ = 0;  // in the queue, for keep_all
   std::condition_variable room_;
   std::size_t waiting_writers_ = 0;
   bool closed_ = false;
 
-  std::atomic<std::size_t> available_{0};  // in the queue; read without the mutex
+  std::atomic<std::size_t> available_{0};  // in the queue; readable without the mutex
 };
 
 class Writer : public Endpoint {
@@ -130,19 +129,19 @@ class Writer : public Endpoint {
 
   // ---- for the bus ----
   [[nodiscard]] const std::vector<Reader*>& targets() const noexcept { return current_->readers; }
-  // From now on messages go to this reader, after the history if it asks for that.
+  // From now on messages go to this reader, after the history if it requests it.
   void add(Reader& reader);
-  // False if it had not been there.
+  // False if the reader was not there.
   bool remove(Reader& reader);
-  // No message is on its way to those that were removed before. Not from within a callback.
+  // Returns when no message is in flight to readers removed before. Must not be called in a callback.
   void wait_until_left() const noexcept;
 
  private:
-  // Never changed: whoever changes who is there makes another one.
+  // Immutable: changes create a new one.
   struct Targets {
     std::vector<Reader*> readers;
-    std::vector<Reader*> called;   // those that want on_data()
-    std::vector<Reader*> bounded;  // those that keep all
+    std::vector<Reader*> called;   // those with on_data()
+    std::vector<Reader*> bounded;  // those with keep_all
   };
 
   [[nodiscard]] bool keeps_history() const noexcept { return qos_.durability == PERFLAB_TRANSIENT_LOCAL; }
@@ -158,22 +157,22 @@ class Writer : public Endpoint {
   Pool& pool_;
   const bool lends_;
 
-  // Of the thread that writes.
+  // Used by the writing thread.
   std::int64_t next_stamp_ns_ = 0;  // 0: the wall clock's
   std::int64_t sequence_ = 0;
-  unsigned depth_ = 0;  // a callback may write again
+  unsigned depth_ = 0;  // nesting depth: a callback may write again
   std::vector<Packet*> loans_;
 
   std::atomic<const Targets*> targets_;
-  std::atomic<std::uint64_t> passes_{0};  // odd while a message is on its way
+  std::atomic<std::uint64_t> passes_{0};  // odd while a message is in flight
   std::atomic<std::size_t> matched_{0};
 
-  // Of the thread in which endpoints come and go.
+  // Used by the thread that creates and destroys endpoints.
   std::unique_ptr<const Targets> current_;
-  std::vector<std::unique_ptr<const Targets>> retired_;  // somebody may still use them
+  std::vector<std::unique_ptr<const Targets>> retired_;  // may still be in use
 
-  // With transient_local only. Held while a message is numbered, remembered and put into the queues, and
-  // while a reader is added: it gets each message once.
+  // Only with transient_local. Held while a message is numbered, stored and queued, and while a reader is
+  // added, so that the reader gets each message once.
   std::mutex history_mutex_;
   GrowingQueue<Packet*> history_;
 };

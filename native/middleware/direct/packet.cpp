@@ -6,7 +6,7 @@
 namespace perflab::middleware::direct {
 
 void release(Packet* packet) noexcept {
-  // The last holder need not write: nobody else can take a reference any more.
+  // The last holder need not write: no other thread can take a reference any more.
   if (packet->references.load(std::memory_order_acquire) == 1 ||
       packet->references.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     packet->pool->put(packet);
@@ -41,11 +41,11 @@ Packet* Pool::get(std::size_t size) {
   free_ = packet->next_free;
   if (packet->capacity >= size) [[likely]]
     return packet;
-  // Too small for what is written now: it stays unused, and twice the size keeps this rare.
+  // Too small for the current message: it stays unused, and doubling the size keeps this rare.
   return make(std::max(size, 2 * packet->capacity));
 }
 
-// Taken out is only ever the whole list, so that a packet that returns twice meanwhile does no harm.
+// The list is only ever taken as a whole, so that a packet that returns twice meanwhile does no harm (ABA).
 void Pool::put(Packet* packet) noexcept {
   packet->next_free = returned_.load(std::memory_order_relaxed);
   while (!returned_.compare_exchange_weak(packet->next_free, packet, std::memory_order_release,

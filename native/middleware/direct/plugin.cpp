@@ -1,25 +1,24 @@
-// The middleware "direct": writing is a function call. Writers and readers of one process, of all its
-// participants in a domain, are joined where topic, type and QoS fit; write() copies the message once and
-// puts it into the queue of each reader, and calls on_data(). There is no thread, no socket and no discovery:
-// what a graph costs on it is what it costs without a middleware.
+// The middleware "direct": writing is a function call. Writers and readers of one process, in all its
+// participants of a domain, are connected if topic, type and QoS match; write() copies the message once, puts
+// it into the queue of each reader, and calls on_data(). There is no thread, no socket and no discovery: the
+// cost of a graph on it is its cost without a middleware.
 //
 // Options:
-//   max_blocking_time  how long a reliable writer may wait for a reader that keeps all (1s)
+//   max_blocking_time  how long a reliable writer may wait for a reader with keep_all (1s)
 //
-// Messages are numbered per writer. They lie in memory that is used again; where their size is fixed and
-// histories are bounded, it is made when writer and reader meet, and nothing is allocated afterwards. Readers
-// see them in place, and loans cost no copy at all.
+// Messages are numbered per writer and stored in reused memory; with fixed size and bounded history it is
+// allocated when writer and reader match, and nothing is allocated afterwards. Readers access them in place,
+// and loans need no copy at all.
 //
-// Times. Source time stamps are the wall clock's in write(). There is no reception: the writer's thread puts
-// the message into the reader's queue itself, and reception_ns is PERFLAB_TIME_UNKNOWN.
+// Times. write() sets the source time stamp from the wall clock. There is no reception: the writer's thread
+// puts the message into the reader's queue itself, and reception_ns is PERFLAB_TIME_UNKNOWN.
 //
-// Limits. `network` can only be "lo". Nobody watches the clock while nothing is called: a deadline, and
-// liveliness by topic with a lease, are refused. A reader that keeps all holds 16384 messages or 512 MiB; a
-// reliable writer waits beyond, and for a best effort reader the message is lost and reported as
-// PERFLAB_SAMPLE_LOST.
+// Limits. `network` can only be "lo". There is no timer: deadlines, and liveliness by topic with a lease, are
+// refused. A keep_all reader holds 16384 messages or 512 MiB; beyond that a reliable writer waits, and for a
+// best-effort reader the message is lost and reported as PERFLAB_SAMPLE_LOST.
 //
-// Read in this order: endpoint.h (the way of a message), packet.h (where it is), base/gate.h (callbacks),
-// bus.h (who meets whom).
+// Reading order: endpoint.h (the path of a message), packet.h (its memory), base/gate.h (callbacks), bus.h
+// (matching).
 
 #include "middleware/direct/bus.h"
 #include "middleware/direct/endpoint.h"
@@ -56,7 +55,7 @@ LocalSettings settings(const perflab_participant_settings& given) {
   return local_settings("direct", given, options, "leaves no process");
 }
 
-// What is not here is refused. The conformance suite proves what is.
+// Undeclared policies are refused. The conformance suite tests the declared ones.
 const perflab_policy* policies() {
   using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
@@ -65,7 +64,7 @@ const perflab_policy* policies() {
       supported("durability"),
       kNoTransient,
       kNoPersistent,
-      refused("deadline", "nobody watches the clock"),
+      refused("deadline", "there is no timer"),
       supported("lifespan"),
       supported("liveliness", "not manual_by_topic with a lease"),
       supported("partition"),

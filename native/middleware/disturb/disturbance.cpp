@@ -5,7 +5,7 @@
 namespace perflab::middleware::disturb {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood, 2014): small, seedable with any number, and the same everywhere.
+// SplitMix64 (Steele, Lea and Flood, 2014): small, accepts any seed, and gives the same numbers everywhere.
 std::uint64_t next_random(std::uint64_t& state) noexcept {
   std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -48,7 +48,7 @@ void Disturbance::add(Arrivals& arrivals, const Held& message, std::int64_t due_
 Disturbance::Outcome Disturbance::offer(void* message, std::int64_t offered_ns, Arrivals& arrivals) noexcept {
   arrivals.count_ = 0;
   const std::uint64_t n = ++offered_;
-  // Both are drawn for every message, so that switching one option on does not change what another does.
+  // Both are drawn for every message, so that enabling one option does not change the effect of another.
   const double loss_draw = uniform();
   const double jitter_draw = uniform();
   if (divides(loss_every_, n) || loss_draw < loss_) {

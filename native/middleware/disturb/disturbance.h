@@ -1,5 +1,5 @@
-// The disturbance of one edge (one writer, one reader): which messages are lost, late, out of order, doubled
-// or stalled.
+// The disturbance of one edge (one writer, one reader): determines which messages are lost, late, out of
+// order, duplicated or stalled.
 //
 // Pure arithmetic without clock or thread, so that tests know the exact answers.
 //
@@ -13,12 +13,13 @@
 //   }
 //   for (const auto& arrival : arrivals) deliver_at(arrival.due_ns, arrival.message);
 //
-// Rules. The n-th message offered to the edge (from 1) is lost if loss_every divides n, or by the probability
-// `loss`. A message that is not lost is due at offered + delay + a uniform extra of 0..jitter; where that is
-// in the first `stall` of a period of `stall_every`, counted from 0 of the clock, at the end of that stall; but
-// never before its predecessor: jitter does not reorder. If reorder_every divides n, and no other is held, it is
-// held until the next message that is not lost, and is due right behind it; if there is none within
-// kReorderFlush_ns after it was due (nor in a stall then), it is released in order. If duplicate_every divides n it arrives twice, the copy right behind it.
+// Rules. The n-th message offered to the edge (from 1) is lost if loss_every divides n, or with probability
+// `loss`. A message that is not lost is due at offered + delay + a uniform extra of 0..jitter. If that falls
+// into the first `stall` of a period of `stall_every`, counted from time 0 of the clock, it is due at the end
+// of that stall. It is never due before its predecessor: jitter does not reorder. If reorder_every divides n,
+// and no other message is held, it is held until the next message that is not lost, and is due right after
+// it; if there is none within kReorderFlush_ns after its due time (not counting a stall), it is released in
+// order. If duplicate_every divides n it arrives twice, the copy right after the original.
 #pragma once
 
 #include <array>
@@ -38,12 +39,12 @@ class Disturbance {
   struct Arrival {
     std::int64_t due_ns;
     void* message;
-    bool copy;       // the second delivery of a duplicated message
+    bool copy;       // second delivery of a duplicated message
     bool overtaken;  // a later message is due before it
-    bool stalled;    // due at the end of a stall that it was due in
+    bool stalled;    // delayed to the end of a stall
   };
 
-  // What an offered message sets free: itself, its copy, and likewise for one that was held.
+  // The messages that an offer releases: itself, its copy, and the same for a message that was held.
   class Arrivals {
    public:
     const Arrival* begin() const noexcept { return items_.data(); }
@@ -56,22 +57,22 @@ class Disturbance {
     std::size_t count_ = 0;
   };
 
-  // `stream` tells the random sequences of edges apart.
+  // `stream` selects an independent random sequence for each edge.
   Disturbance(const Program& program, std::uint64_t stream);
 
   Outcome offer(void* message, std::int64_t offered_ns, Arrivals& arrivals) noexcept;
 
-  // The message that waits for a successor, or nullptr; and until when it should.
+  // The message that waits for a successor, or nullptr; and how long it waits.
   void* held() const noexcept { return held_.message; }
   std::int64_t held_until_ns() const noexcept { return after_stall(held_.due_ns + kReorderFlush_ns); }
-  // Gives up waiting.
+  // Stops waiting.
   void release(Arrivals& arrivals) noexcept;
 
   std::uint64_t offered() const noexcept { return offered_; }
   std::uint64_t lost() const noexcept { return lost_; }
 
  private:
-  struct Held {  // back until a successor comes
+  struct Held {  // held back until a successor comes
     void* message = nullptr;
     std::int64_t due_ns = 0;
     bool doubled = false;
@@ -79,7 +80,7 @@ class Disturbance {
   };
 
   double uniform() noexcept;
-  // The end of the stall that this instant lies in, or itself.
+  // The end of the stall that contains this instant, otherwise the instant itself.
   std::int64_t after_stall(std::int64_t at_ns) const noexcept;
   static void add(Arrivals& arrivals, const Held& message, std::int64_t due_ns, bool overtaken) noexcept;
 

@@ -16,25 +16,26 @@
 namespace perflab::middleware::disturb {
 namespace {
 
-// The one mark that is left at a gate: there may be something to do.
+// The only mark left at a gate: there may be something to do.
 constexpr Gate::Marks kAny = 1;
 
-// From one writer to one reader; of a reader that keeps all, from all writers together.
+// From one writer to one reader; for a reader with keep_all, from all writers together.
 constexpr std::size_t kMostMessages = 16384;
 constexpr std::size_t kMostBytes = std::size_t{512} << 20;
 
-// FNV-1a: the same number for a topic in every run, so that a seed means the same in every run.
+// FNV-1a: the same number for a topic in every run, so that a seed has the same effect in every run.
 std::uint64_t hash(const std::string& text) {
   std::uint64_t value = 0xcbf29ce484222325u;
   for (const char c : text) value = (value ^ static_cast<std::uint8_t>(c)) * 0x100000001b3u;
   return value;
 }
 
-// What this layer would change.
+// Refuses settings that the layer cannot preserve.
 void refuse_what_is_not_kept(const perflab_endpoint_settings& settings) {
   if (settings.key != nullptr) {
     throw Unsupported(std::string("disturbance: topic '") + settings.topic +
-                      "' has keys, and the disturbance no instances; right would be a topic without keys");
+                      "' is keyed, but the disturbance does not support instances; right would be a topic "
+                      "without keys");
   }
   if (!settings.loans) return;
   throw Unsupported(std::string("disturbance: topic '") + settings.topic +
@@ -93,11 +94,12 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
     reader_ = made;
     for (const auto& [writer, edge] : edges_) edge->reader = identity();
   }
-  pull();  // what came before this reader knew itself
+  pull();  // messages that came before this reader was fully constructed
 }
 
 Reader::~Reader() {
-  // In this order: nothing comes in any more, nothing is on its way, and then nobody asks the reader below.
+  // The order matters: first nothing comes in any more, then nothing is in flight, then nothing uses the
+  // reader below.
   pulling_.close();
   {
     const std::lock_guard lock(participant_.mutex());
@@ -112,7 +114,7 @@ bool Reader::is_full() const noexcept {
   return qos_.history == PERFLAB_KEEP_ALL && (live_ >= kMostMessages || live_bytes_ >= kMostBytes);
 }
 
-// Takes all that the plug-in below has; called whenever there may be more, from any thread.
+// Takes everything from the plug-in below; called whenever there may be more, from any thread.
 void Reader::pull() noexcept {
   perflab_reader* const reader = reader_;
   if (reader == nullptr) return;
@@ -121,7 +123,7 @@ void Reader::pull() noexcept {
     perflab_sample sample{};
     perflab_status status = PERFLAB_OK;
     while (status == PERFLAB_OK) {
-      // Said before it is looked at again, so that whoever makes room first sees it.
+      // Set before the check, so that a thread that makes room first sees it.
       stopped_ = is_full();
       if (stopped_ && is_full()) return;
       status = support::guarded(&error, [&] {
@@ -183,7 +185,7 @@ bool Reader::disturb(Edge& edge, std::unique_ptr<Message> message) {
   return send(edge, arrivals, std::move(message));
 }
 
-// No message followed the one that was held back to be overtaken.
+// No message followed the one held for reordering.
 bool Reader::flush(Edge& edge, std::uint64_t number) {
   if (!edge.held || edge.held_number != number) return false;
   Disturbance::Arrivals arrivals;
@@ -191,8 +193,8 @@ bool Reader::flush(Edge& edge, std::uint64_t number) {
   return send(edge, arrivals, nullptr);
 }
 
-// What arrives is `offered` and what was held until it came, each perhaps with its copy right behind it. What
-// is due already, and overtakes nothing that is still under way, is delivered at once.
+// The arrivals are `offered` and a message held until now, each possibly followed by its copy. What is due
+// and overtakes nothing in flight is delivered at once.
 bool Reader::send(Edge& edge, const Disturbance::Arrivals& arrivals, std::unique_ptr<Message> offered) {
   const bool in_order = edge.pending == 0;
   const std::int64_t now_ns = monotonic_ns();
@@ -222,7 +224,7 @@ bool Reader::send(Edge& edge, const Disturbance::Arrivals& arrivals, std::unique
   return has_data;
 }
 
-// False where there is nothing to take of it.
+// False if there is nothing to take.
 bool Reader::deliver(Edge& edge, std::unique_ptr<Message> message) {
   const std::int64_t now_ns = monotonic_ns();
   if (message->expires_ns <= now_ns) {
@@ -243,7 +245,7 @@ bool Reader::deliver(Edge& edge, std::unique_ptr<Message> message) {
     }
     deadline_from_ns_ = now_ns;
   }
-  // Where the plug-in below tells when it had a message, that is now.
+  // If the plug-in below reports reception times, this message is received now.
   if (participant_.tells_reception()) message->sample.reception_ns = participant_.host_now_ns();
   const std::lock_guard lock(mutex_);
   if (qos_.history == PERFLAB_KEEP_LAST && cache_.size() >= static_cast<std::size_t>(qos_.depth)) drop_first();
@@ -274,7 +276,7 @@ void Reader::run(Job& job) noexcept {
         break;
     }
     if (has_data) call_back();
-    if (stopped_) pull();  // what has expired made room
+    if (stopped_) pull();  // expired messages made room
   } catch (const std::exception& failure) {
     fail(failure.what());
   }
@@ -285,7 +287,7 @@ void Reader::watch_deadline() {
   const bool promised = matched() > 0;
   {
     const std::lock_guard lock(participant_.mutex());
-    if (!promised) {  // the next message begins anew
+    if (!promised) {  // the next message starts afresh
       deadline_from_ns_ = 0;
       return;
     }
@@ -307,7 +309,7 @@ Edge& Reader::edge_of(const perflab_identity& writer) {
   return edge;
 }
 
-// ---- messages, which are used again ----
+// ---- reuse of messages ----
 
 std::unique_ptr<Message> Reader::copy_of(const perflab_sample& sample, std::int64_t lifespan_ns,
                                          std::int64_t now_ns) {
@@ -346,13 +348,13 @@ void Reader::forget(std::unique_ptr<Message> message) noexcept {
   keep_for_reuse(std::move(message));
 }
 
-// Under mutex_.
+// Requires mutex_.
 void Reader::keep_for_reuse(std::unique_ptr<Message> message) noexcept {
   --live_;
   live_bytes_ -= message->bytes.size();
   try {
     free_.push_back(std::move(message));
-  } catch (const std::bad_alloc&) {  // freed in place of kept
+  } catch (const std::bad_alloc&) {  // freed instead of kept
   }
 }
 
@@ -371,14 +373,14 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     }
   };
   look();
-  if (!message && failure.empty() && stopped_) {  // what has expired made room
+  if (!message && failure.empty() && stopped_) {  // expired messages made room
     pull();
     look();
   }
   if (!message && failure.empty()) return PERFLAB_NO_DATA;
   if (!message) {
     support::set_error(error, failure);
-    pull();  // there may be messages behind what failed
+    pull();  // there may be messages behind the failed one
     return PERFLAB_FAILED;
   }
   *sample = message->sample;
@@ -404,7 +406,7 @@ bool Reader::has_data() noexcept {
   return has;
 }
 
-// Under mutex_, as drop_first().
+// Requires mutex_, like drop_first().
 void Reader::drop_expired() noexcept {
   if (cache_.empty() || cache_[0]->expires_ns == INT64_MAX) return;
   const std::int64_t now_ns = monotonic_ns();
@@ -416,9 +418,9 @@ void Reader::drop_first() noexcept { keep_for_reuse(cache_.pop_front()); }
 // ---- callbacks ----
 
 void Reader::below_reports(const perflab_event& event) noexcept {
-  if (event.kind == PERFLAB_DEADLINE_MISSED) return;  // of what came, and not of what was delivered
+  if (event.kind == PERFLAB_DEADLINE_MISSED) return;  // counts arrivals, not deliveries
   try {
-    if (event.kind == PERFLAB_MATCHED) {  // so that an edge without a message is in the report
+    if (event.kind == PERFLAB_MATCHED) {  // so that the report includes edges without messages
       const std::lock_guard lock(participant_.mutex());
       edge_of(event.peer);
     }
@@ -452,7 +454,7 @@ void Reader::fail(const char* what) noexcept {
     failure_ = what;
     data_ = true;
     ready();
-  } catch (const std::bad_alloc&) {  // the next failure is told
+  } catch (const std::bad_alloc&) {  // the next failure is reported
   }
   call_back();
 }
@@ -527,7 +529,7 @@ const char* Participant::describe() {
 
 }  // namespace perflab::middleware::disturb
 
-// These four stand behind the C interface (support/plugin_table.h).
+// The types behind the C interface (support/plugin_table.h).
 PERFLAB_MIDDLEWARE_CLASSES(perflab::middleware::disturb::Participant, perflab::middleware::disturb::Writer,
                            perflab::middleware::disturb::Reader,
                            perflab::middleware::support::WaitSet<perflab::middleware::disturb::Reader>)
@@ -535,7 +537,7 @@ PERFLAB_MIDDLEWARE_CLASSES(perflab::middleware::disturb::Participant, perflab::m
 namespace perflab::middleware::disturb {
 namespace {
 
-// What is kept of the QoS below.
+// The QoS policies of the plug-in below that the layer preserves.
 const perflab_policy* policies() {
   using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
@@ -568,12 +570,12 @@ perflab_status open(const perflab_middleware& below, const perflab_host& host,
                     perflab_error* error) {
   return support::guarded(error, [&] {
     if (settings.ignore_local_endpoints) {
-      throw Unsupported("disturbance: messages within a process would pass by; right would be --ipc off");
+      throw Unsupported("disturbance: messages within a process would bypass it; right would be --ipc off");
     }
     if (!below.capabilities().data_ready_callbacks) {
       throw Unsupported(std::string("disturbance: ") + below.name +
-                        " has no data-ready callbacks, without which nothing that "
-                        "comes is seen in time");
+                        " has no data-ready callbacks, without which arriving "
+                        "messages are not noticed in time");
     }
     std::vector<perflab_option> own;
     std::vector<perflab_option> others;

@@ -1,4 +1,4 @@
-// What stands behind the C interface of the layer (disturb.h).
+// The classes behind the C interface of the layer (disturb.h).
 #pragma once
 
 #include <algorithm>
@@ -26,18 +26,18 @@ namespace perflab::middleware::disturb {
 
 class Participant;
 
-// One message on its way to one reader.
+// One message in flight to one reader.
 struct Message {
   std::vector<std::uint8_t> bytes;
-  perflab_sample sample;    // what is told with it
-  std::int64_t offered_ns;  // the layer's clock, likewise below
+  perflab_sample sample;    // reported with it
+  std::int64_t offered_ns;  // by the layer's clock; likewise below
   std::int64_t expires_ns;  // INT64_MAX: never
   bool copy;
   bool overtaken;
   bool stalled;
 };
 
-// By the layer's own clock, from arrival to delivery.
+// Arrival to delivery, by the layer's clock.
 struct DelayStatistics {
   std::uint64_t count = 0;
   std::int64_t min_ns = INT64_MAX;
@@ -53,15 +53,15 @@ struct DelayStatistics {
   }
 };
 
-// One writer and one reader. It outlives both, for the report. Protected by the participant's mutex.
+// One writer and one reader. Outlives both, for the report. Guarded by the participant's mutex.
 struct Edge {
   Edge(const perflab_identity& from, const std::string& on, const Program& program, std::uint64_t stream)
       : writer(from), topic(on), disturbance(program, stream) {}
 
   const perflab_identity writer;
-  perflab_identity reader{};  // known once the plug-in below has made it
+  perflab_identity reader{};  // set once the plug-in below has created it
   const std::string topic;
-  std::optional<std::int64_t> lifespan_ns;  // once the first message has come
+  std::optional<std::int64_t> lifespan_ns;  // set with the first message
 
   Disturbance disturbance;
   std::unique_ptr<Message> held;
@@ -73,8 +73,8 @@ struct Edge {
   std::uint64_t reordered = 0;
   std::uint64_t duplicated = 0;
   std::uint64_t stalled = 0;
-  std::uint64_t expired = 0;     // older than the lifespan when it was due
-  std::uint64_t overflowed = 0;  // too many on their way
+  std::uint64_t expired = 0;     // exceeded their lifespan before they were due
+  std::uint64_t overflowed = 0;  // too many in flight
   DelayStatistics delay;
 };
 
@@ -114,10 +114,10 @@ class Reader : public support::Attachment {
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 
-  // For the wait-set.
+  // Used by the wait-set.
   bool has_data() noexcept;
 
-  // For the scheduler.
+  // Used by the scheduler.
   void run(Job& job) noexcept;
 
  private:
@@ -126,12 +126,12 @@ class Reader : public support::Attachment {
     std::optional<std::string> policy;
   };
 
-  // What comes from below.
+  // Messages from the plug-in below.
   void pull() noexcept;
   void below_reports(const perflab_event& event) noexcept;
   [[nodiscard]] bool is_full() const noexcept;
   void offer(const perflab_sample& sample);
-  // Under the participant's mutex; true where there is something to take, and the host to be called.
+  // Requires the participant's mutex; true if there is something to take and the host must be called.
   bool disturb(Edge& edge, std::unique_ptr<Message> message);
   bool flush(Edge& edge, std::uint64_t number);
   bool send(Edge& edge, const Disturbance::Arrivals& arrivals, std::unique_ptr<Message> offered);
@@ -146,7 +146,7 @@ class Reader : public support::Attachment {
   void drop_expired() noexcept;
   void drop_first() noexcept;
 
-  // Without any lock.
+  // Requires no lock.
   void report(perflab_event_kind kind, const perflab_identity& peer);
   void note(const perflab_event& event);
   void fail(const char* what) noexcept;
@@ -161,20 +161,20 @@ class Reader : public support::Attachment {
   std::atomic<perflab_reader*> reader_{nullptr};
 
   Gate pulling_;
-  std::atomic<std::size_t> live_{0};  // messages that are held back, untaken or not yet given back
+  std::atomic<std::size_t> live_{0};  // messages held back, untaken or not yet returned
   std::atomic<std::size_t> live_bytes_{0};
-  std::atomic<bool> stopped_{false};  // others were left below, as these are too many
+  std::atomic<bool> stopped_{false};  // the limit is reached, and further messages stay in the plug-in below
 
-  // Protected by the participant's mutex.
+  // Guarded by the participant's mutex.
   std::map<perflab_identity, Edge*, IdentityLess> edges_;
   std::int64_t deadline_from_ns_ = 0;
 
-  // Protected by mutex_, which is taken after the participant's.
+  // Guarded by mutex_, which is locked after the participant's.
   GrowingQueue<std::unique_ptr<Message>> cache_;
   std::vector<std::unique_ptr<Message>> free_;
   std::vector<Event> events_;
   bool data_ = false;
-  std::string failure_;  // of a callback; take() tells it
+  std::string failure_;  // failure in a callback, returned by take()
 
   Gate calling_;
 };
@@ -190,7 +190,7 @@ class Participant {
   const char* describe();
   template <typename Each>
   void remote_endpoints(Each&& each) {
-    if (below_.remote_endpoints == nullptr) return;  // it knows of none
+    if (below_.remote_endpoints == nullptr) return;  // the plug-in below reports none
     perflab_error error{};
     const auto call = [](void* context, const perflab_remote_endpoint* endpoint) {
       (*static_cast<std::remove_reference_t<Each>*>(context))(*endpoint);
@@ -204,7 +204,7 @@ class Participant {
   [[nodiscard]] std::int64_t host_now_ns() const noexcept { return host_.now_ns(host_.context); }
   std::mutex& mutex() noexcept { return mutex_; }
   Scheduler& scheduler() noexcept { return scheduler_; }
-  // Under the mutex. It stays until the participant is closed.
+  // Requires the mutex. The edge stays until the participant is closed.
   Edge& add_edge(const perflab_identity& writer, const std::string& topic);
 
  private:

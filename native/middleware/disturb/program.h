@@ -1,16 +1,16 @@
-// What shall happen to messages on their way: the options of the disturbance.
+// The disturbance program: its options.
 //
-//   disturb.delay              every message arrives that much later (0ns)
-//   disturb.jitter             and a uniform extra of 0..jitter later, without overtaking (0ns)
-//   disturb.loss               probability with which a message is lost (0)
-//   disturb.loss_every         every n-th message of a writer to a reader is lost
+//   disturb.delay              every message arrives this much later (0ns)
+//   disturb.jitter             plus a uniform extra of 0..jitter, without overtaking (0ns)
+//   disturb.loss               probability that a message is lost (0)
+//   disturb.loss_every         every n-th message from a writer to a reader is lost
 //   disturb.reorder_every      every n-th message (n >= 2) arrives right after its successor, or 50 ms late if
 //                              none follows
 //   disturb.duplicate_every    every n-th message arrives twice
 //   disturb.stall_every        nothing arrives during the first `stall` of every such period of the clock ...
-//   disturb.stall              ... but all of it at the end of the stall, in order
-//   disturb.seed               of jitter and loss (1)
-//   disturb.topic              disturbs this topic alone, e.g. rt/amazon
+//   disturb.stall              ... and everything at the end of the stall, in order
+//   disturb.seed               for jitter and loss (1)
+//   disturb.topic              disturbs only this topic, e.g. rt/amazon
 #pragma once
 
 #include <cstdint>
@@ -35,17 +35,17 @@ struct Program {
   std::uint64_t seed = 1;
   std::string topic;  // empty: every topic
 
-  // `wire_name` is as in create_writer(); the option `topic` may leave out "rt/".
+  // `wire_name` is as in create_writer(); the option `topic` may omit "rt/".
   [[nodiscard]] bool concerns(std::string_view wire_name) const;
 };
 
-// Whether the option is one of the disturbance, and not of the plug-in below it.
+// True if the option belongs to the disturbance rather than to the plug-in below it.
 [[nodiscard]] bool is_of_disturbance(std::string_view key) noexcept;
 
-// `options` are those of the disturbance alone; `seed` counts where none is given. Throws BadInput.
+// `options` are those of the disturbance; `seed` is the default seed. Throws BadInput.
 Program read_program(std::span<const perflab_option> options, std::uint64_t seed = 1);
 
-// As it stands in the description of what took effect; null where nothing of the kind happens.
+// The program in the description of effective settings; null if it disturbs nothing.
 nlohmann::json to_json(const Program& program);
 
 }  // namespace perflab::middleware::disturb

@@ -13,10 +13,10 @@
 namespace perflab::middleware::disturb {
 namespace {
 
-// A sleeping thread on an idle machine wakes within some 10 us; more is spun only in vain.
+// A sleeping thread on an idle machine wakes up within about 10 us; spinning longer would be wasted.
 constexpr std::int64_t kSpin_ns = 60'000;
 
-// Order of a heap whose top is due first.
+// Heap order: the earliest due time is at the top.
 bool later(const Job& a, const Job& b) {
   return std::pair(a.due_ns, a.order) > std::pair(b.due_ns, b.order);
 }
@@ -65,9 +65,9 @@ void Scheduler::push(Job job) {
 }
 
 void Scheduler::cancel(const Reader* reader) {
-  std::vector<Job> dropped;  // freed without the lock
+  std::vector<Job> dropped;  // freed outside of the lock
   std::unique_lock lock(mutex_);
-  // What runs may have pushed another job until it has returned.
+  // A running job may push another until it has returned.
   done_.wait(lock, [&] { return running_ != reader; });
   const auto others =
       std::partition(heap_.begin(), heap_.end(), [&](const Job& job) { return job.reader != reader; });
@@ -107,7 +107,7 @@ void Scheduler::run() {
       while (monotonic_ns() < due_ns && spin_on_.load(std::memory_order_relaxed)) pause_cpu();
       lock.lock();
     }
-    waiting_for_ns_ = INT64_MIN;  // nobody needs to wake it: it looks again
+    waiting_for_ns_ = INT64_MIN;  // no wake-up needed: it checks again
   }
 }
 

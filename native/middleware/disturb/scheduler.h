@@ -1,10 +1,9 @@
-// One thread that does what is due at its time.
+// A thread that runs jobs at their due times.
 //
-// It sleeps until shortly before the next due time and spins through the rest, so that a message is late by
-// microseconds, not by the kernel's timer slack. No allocation once it is warm.
+// It sleeps until shortly before the next due time and spins for the rest, so that a message is late by
+// microseconds, not by the kernel's timer slack. Does not allocate once warm.
 //
-// Its clock is CLOCK_MONOTONIC and never the one that the host lends, so that a fault in the host's clock
-// cannot hide itself.
+// Its clock is CLOCK_MONOTONIC, never the host's, so that a fault in the host's clock becomes visible.
 #pragma once
 
 #include <atomic>
@@ -26,17 +25,17 @@ struct Message;
 
 inline std::int64_t monotonic_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
 
-// What is to be done for a reader.
+// A job for a reader.
 struct Job {
   enum class Kind { deliver, flush, watch_deadline };
 
   std::int64_t due_ns;
   Kind kind;
   Reader* reader;
-  Edge* edge = nullptr;                // deliver, flush
-  std::unique_ptr<Message> message{};  // deliver
-  std::uint64_t number = 0;            // flush: of the message that is held
-  std::uint64_t order = 0;             // among those of one due time; given by push()
+  Edge* edge = nullptr;                // for deliver and flush
+  std::unique_ptr<Message> message{};  // for deliver
+  std::uint64_t number = 0;            // for flush: number of the held message
+  std::uint64_t order = 0;             // order among jobs with the same due time; assigned by push()
 };
 
 class Scheduler {
@@ -48,10 +47,10 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // May be called with any lock held; never blocks for long.
+  // May be called while holding any lock; never blocks for long.
   void push(Job job);
-  // Waits until what runs for `reader` has returned, and forgets everything for it. Only jobs push for it any
-  // more, and the caller holds no lock that a job might take.
+  // Waits until the running job for `reader` has returned, and drops all others for it. Afterwards only jobs
+  // may push for it; the caller must hold no lock that a job might take.
   void cancel(const Reader* reader);
 
  private:
@@ -66,7 +65,7 @@ class Scheduler {
   std::uint64_t next_order_ = 0;
   const Reader* running_ = nullptr;
   bool stopping_ = false;
-  std::int64_t waiting_for_ns_ = INT64_MIN;  // what the thread sleeps or spins for, INT64_MIN while it works
+  std::int64_t waiting_for_ns_ = INT64_MIN;  // what the thread sleeps or spins for; INT64_MIN while it works
   std::atomic<bool> spin_on_{true};
   std::thread thread_;
 };

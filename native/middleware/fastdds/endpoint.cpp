@@ -19,15 +19,15 @@ namespace {
 
 using support::set_error;
 
-constexpr std::size_t kEncapsulation = 4;  // bytes of the CDR header
+constexpr std::size_t kEncapsulation = 4;  // size of the CDR header
 
-// Keep-all histories of writers are limited, as the library's are by itself.
+// Keep-all histories of writers have a limit, like the library's default.
 constexpr std::int32_t kKeepAll = 5000;
 // Shared memory is reserved for a whole history at once.
 constexpr std::size_t kKeepAllShared = 64u << 20;
 constexpr std::int32_t kLeastKeepAllShared = 16;
-// Messages beyond the history that a writer in shared memory has room for: loans, and what readers still look
-// at.
+// Additional messages in a writer's shared memory beyond its history: for loans, and for messages that
+// readers still access.
 constexpr std::int32_t kSpareShared = 16;
 constexpr std::int32_t kSpareSharedLarge = 4;
 constexpr std::size_t kLarge = 1u << 20;
@@ -51,7 +51,7 @@ dds::LivelinessQosPolicyKind liveliness_of(const perflab_qos& qos) {
 
 bool keeps_all(const perflab_qos& qos) { return qos.history == PERFLAB_KEEP_ALL; }
 
-// What writers and readers have in common.
+// Settings common to writers and readers.
 template <typename Qos>
 void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, std::size_t fixed_size,
            Qos& qos) {
@@ -73,7 +73,7 @@ void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, 
   qos.ownership().kind =
       given.ownership == PERFLAB_EXCLUSIVE ? dds::EXCLUSIVE_OWNERSHIP_QOS : dds::SHARED_OWNERSHIP_QOS;
   qos.latency_budget().duration = duration(given.latency_budget_ns);
-  // Memory: a payload is reserved when it is needed, grows to the size of the messages, and is used again.
+  // Memory: a payload is allocated on demand, grows to the size of the messages, and is reused.
   auto& limits = qos.resource_limits();
   limits.allocated_samples = 1;
   limits.extra_samples = 1;
@@ -82,13 +82,13 @@ void apply(const perflab_endpoint_settings& endpoint, const Settings& settings, 
   if (fixed_size == 0) {
     qos.data_sharing().off();
   } else if (endpoint.loans) {
-    qos.data_sharing().on("");  // or the entity cannot be made
+    qos.data_sharing().on("");  // otherwise the entity cannot be created
   } else {
     qos.data_sharing().automatic();
   }
 }
 
-// By what the endpoint says of its own resources. A topic without keys has one instance.
+// Resource limits requested by the endpoint. A topic without keys has one instance.
 void limit(const perflab_endpoint_settings& endpoint, dds::ResourceLimitsQosPolicy& limits) {
   const perflab_qos& given = endpoint.qos;
   const auto set = [](std::int32_t count, std::int32_t& limit) {
@@ -112,7 +112,7 @@ dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const S
   qos.lifespan().duration = duration(endpoint.qos.lifespan_ns);
   qos.publish_mode().kind =
       settings.asynchronous ? dds::ASYNCHRONOUS_PUBLISH_MODE : dds::SYNCHRONOUS_PUBLISH_MODE;
-  // Without a filter that the host knows nothing is looked for: readers filter by themselves.
+  // If the host knows no filter, writers do not look for any: readers filter themselves.
   if (endpoint.filter_count == 0) qos.writer_resource_limits().reader_filters_allocation.maximum = 0;
   qos.writer_data_lifecycle().autodispose_unregistered_instances = false;
   auto& limits = qos.resource_limits();
@@ -125,7 +125,7 @@ dds::DataWriterQos writer_qos(const perflab_endpoint_settings& endpoint, const S
     limits.extra_samples = fixed_size < kLarge ? kSpareShared : kSpareSharedLarge;
   }
   limits.max_samples_per_instance = limits.max_samples;
-  // With keys the limit is that of each instance, of which there may be any number.
+  // With keys the limit applies to each instance, and their number is unlimited.
   if (endpoint.key != nullptr) limits.max_samples = 0;
   limit(endpoint, limits);
   qos.ownership_strength().value = static_cast<std::uint32_t>(endpoint.qos.ownership_strength);
@@ -137,9 +137,8 @@ dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const S
                               std::size_t fixed_size) {
   dds::DataReaderQos qos;
   apply(endpoint, settings, fixed_size, qos);
-  // With keep-last the depth limits the history; samples that are taken and not yet returned come on top.
-  // With keep-all nothing does: what a full history rejects within the process the library never delivers
-  // again.
+  // With keep-last the depth limits the history; taken samples not yet returned come on top. With keep-all
+  // nothing is limited: a message rejected by a full history within the process is never delivered again.
   auto& limits = qos.resource_limits();
   limits.max_samples = limits.max_samples_per_instance = 0;
   limit(endpoint, limits);
@@ -150,7 +149,7 @@ dds::DataReaderQos reader_qos(const perflab_endpoint_settings& endpoint, const S
   return qos;
 }
 
-// One thread at a time writes, takes or gives back, and others may read: a plain addition is enough.
+// Only one thread at a time writes, takes or returns, and others may read: a plain addition suffices.
 void count(std::atomic<std::uint64_t>& counter) noexcept {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
@@ -186,14 +185,14 @@ Endpoint::Endpoint(Participant& participant, const perflab_endpoint_settings& se
   }
   if (settings.loans && settings.key != nullptr) {
     throw Unsupported("fastdds: topic '" + topic_name_ +
-                      "' has keys, which the library cannot find in loaned messages; right would be unique or shared, or a "
-                      "topic without keys");
+                      "' is keyed, but the library cannot find keys in loaned messages; right would be "
+                      "unique or shared, or a topic without keys");
   }
   topic_ = participant.use_topic(settings, !is_writer);
   if (settings.loans && topic_.type->fixed_size() == 0) {
     participant.leave_topic(topic_name_, topic_);
     throw Unsupported("fastdds: type '" + type_name_ +
-                      "' is used with variable size by this participant, and cannot be "
+                      "' is used with variable size by this participant, and so cannot be "
                       "loaned as well; right would be one size for all");
   }
   participant.add_local(this, {terms(), {}});
@@ -245,7 +244,7 @@ void Endpoint::count_matched(std::int32_t change, const perflab_identity& peer) 
 }
 
 void Endpoint::report_incompatible(std::uint32_t policy) {
-  // Not those of this process, if they are to be ignored.
+  // Ignores those of this process, if requested.
   if (participant_.filters_local() && !participant_.is_incompatible_elsewhere(this, policy)) return;
   report(PERFLAB_INCOMPATIBLE_QOS, 1, perflab_identity{}, support::policy_name(policy));
 }
@@ -287,14 +286,14 @@ perflab_status Writer::refused(const ReturnCode& code, perflab_error* error) con
     set_error(error, "fastdds: not sent: a reliable reader did not acknowledge within max_blocking_time");
   } else {
     char text[128];
-    std::snprintf(text, sizeof text, "fastdds: not sent: the library answers with return code %d",
+    std::snprintf(text, sizeof text, "fastdds: not sent: the library returned code %d",
                   number_of(code));
     set_error(error, text);
   }
   return PERFLAB_FAILED;
 }
 
-// A write with parameters does not tell why it failed.
+// A write with parameters does not report the reason of a failure.
 perflab_status Writer::refused_with_parameters(perflab_error* error) noexcept {
   set_error(error,
             "fastdds: not sent: no room, or a reliable reader did not acknowledge within max_blocking_time");
@@ -310,8 +309,8 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
       topic_.type->fixed_size() != 0 ? topic_.type->fixed_size() : std::numeric_limits<std::int32_t>::max();
   if (size < kEncapsulation || size > most) [[unlikely]] {
     set_error(error, size < kEncapsulation
-                         ? "fastdds: a message without encapsulation header"
-                         : "fastdds: a message larger than its type's fixed size, or than 2 GiB");
+                         ? "fastdds: the message has no encapsulation header"
+                         : "fastdds: the message is larger than its type's fixed size, or than 2 GiB");
     return PERFLAB_FAILED;
   }
   Outgoing message{{true}, parts, part_count, static_cast<std::uint32_t>(size)};
@@ -364,7 +363,7 @@ bool Writer::forget_loan(const void* message) noexcept {
 perflab_status Writer::write_loaned(void* message, perflab_error* error) {
   const std::int64_t stamp_ns = std::exchange(next_stamp_ns_, 0);
   if (!forget_loan(message)) [[unlikely]] {
-    set_error(error, "fastdds: not sent: the message is no loan of this writer");
+    set_error(error, "fastdds: not sent: the message is not a loan of this writer");
     return PERFLAB_FAILED;
   }
   void* body = static_cast<std::uint8_t*>(message) + kEncapsulation;
@@ -417,7 +416,7 @@ Reader::Reader(Participant& participant, const perflab_endpoint_settings& settin
       relates_(settings.related_samples) {
   const dds::DataReaderQos qos = reader_qos(settings, participant.settings(), fixed_size_);
   record_ = participant.add_record(topic_name_, false, 0);
-  // With data sharing a reader has a thread of its own.
+  // With data sharing a reader has its own thread.
   const ThreadName name("fdds.sharing");
   const Creating creating(*this);
   group_ = participant.use_subscriber(settings.qos);
@@ -466,11 +465,11 @@ bool Reader::is_shared(const perflab_identity& writer, const void* data) noexcep
   for (const KnownWriter& known : known_writers_) {
     if (same(known.identity, writer)) return known.shared;
   }
-  // Which way a writer's messages come does not change while they are matched.
+  // The delivery path of a writer's messages does not change while they are matched.
   const bool shared = in_data_sharing(data);
   try {
     known_writers_.push_back({writer, shared});
-  } catch (const std::bad_alloc&) {  // looked up again the next time
+  } catch (const std::bad_alloc&) {  // looked up again next time
   }
   return shared;
 }
@@ -478,7 +477,7 @@ bool Reader::is_shared(const perflab_identity& writer, const void* data) noexcep
 std::int64_t Reader::reception_of(const dds::SampleInfo& info, const perflab_identity& writer,
                                   std::size_t size, bool shared) noexcept {
   if (!shared && size > participant_.smallest_fragment()) {
-    // The library stamps the first piece of a message.
+    // The library stamps the first fragment of a message.
     const auto sequence = static_cast<std::int64_t>(info.sample_identity.sequence_number().to64long());
     const std::lock_guard lock(fragmented_mutex_);
     for (const Fragmented& one : fragmented_) {
@@ -524,7 +523,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
       keep(loan);
       if (is_no_data(code)) return PERFLAB_NO_DATA;
       char text[128];
-      std::snprintf(text, sizeof text, "fastdds: cannot take: the library answers with return code %d",
+      std::snprintf(text, sizeof text, "fastdds: cannot take: the library returned code %d",
                     number_of(code));
       set_error(error, text);
       return PERFLAB_FAILED;
@@ -534,7 +533,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
     const std::int64_t source_ns = info.source_timestamp.to_ns();
     if (!info.valid_data || participant_.has_expired(info.sample_identity.writer_guid(), source_ns))
         [[unlikely]] {
-      give_back(loan);  // tells only that a writer has left, or came too late
+      give_back(loan);  // only reports that a writer has left, or came too late
       continue;
     }
     const void* const value = loan->values.buffer()[0];
@@ -553,7 +552,7 @@ perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
         return PERFLAB_FAILED;
       }
       if (!reader_->is_sample_valid(value, &info)) [[unlikely]] {
-        // The writer has gone on and used the memory again: the message is lost.
+        // The writer has already reused the memory: the message is lost.
         count(record_->overwritten);
         give_back(loan);
         continue;
@@ -601,16 +600,16 @@ void Reader::note_fragmented() noexcept {
 
 bool Reader::is_always_alive(const perflab_identity& writer) const {
   if (qos_.lease_duration_ns == PERFLAB_DURATION_INFINITE) return false;
-  // One that is being made in this thread is not known by its identity yet.
+  // An endpoint that this thread is creating is not known by its identity yet.
   if (participant_.is_own(writer) && endpoint_in_creation != nullptr && endpoint_in_creation != this)
     return endpoint_in_creation->offers_automatic_liveliness();
   return participant_.is_always_alive(writer);
 }
 
 void Reader::on_data_available(dds::DataReader*) {
-  if (participant_.smallest_fragment() != UINT32_MAX) [[unlikely]]  // messages have come in pieces
+  if (participant_.smallest_fragment() != UINT32_MAX) [[unlikely]]  // messages have come in fragments
     note_fragmented();
-  // Who attaches the reader after this look finds the message by asking the library.
+  // A thread that attaches the reader after this check finds the message by querying the library.
   if (attached()) {
     const std::lock_guard lock(mutex_);
     ready();

@@ -19,7 +19,7 @@
 
 namespace perflab::middleware::fastdds {
 
-// What writer and reader have in common: a topic, an identity, a listener, the number of partners.
+// Common part of writer and reader: topic, identity, listener, number of partners.
 class Endpoint {
  public:
   Endpoint(Participant& participant, const perflab_endpoint_settings& settings,
@@ -36,13 +36,13 @@ class Endpoint {
  protected:
   ~Endpoint();
   Terms terms() const;
-  // From the moment on that this returns no callback of the host's is made.
+  // No callback of the host is called once this returns.
   void silence() noexcept;
 
-  // Once the library has made it.
+  // Called once the library has created it.
   void made(const rtps::GUID_t& guid);
 
-  // While the entity is being made, for what the library calls in this thread.
+  // Active while the entity is being created, for calls of the library in this thread.
   class Creating {
    public:
     explicit Creating(Endpoint& endpoint);
@@ -62,7 +62,7 @@ class Endpoint {
     return participant_.filters_local() && participant_.is_of_process(peer);
   }
 
-  // First what is asked for with every message.
+  // First the members used for every message.
   alignas(kCacheLine) Participant& participant_;
   std::shared_ptr<Record> record_;
   Participant::Topic topic_;
@@ -73,8 +73,8 @@ class Endpoint {
   const perflab_qos qos_;
   perflab_identity identity_{};
 
-  // The library calls from several threads at a time, and recursively (a match while a message is handled).
-  // It is taken under locks of the library, never the other way round.
+  // The library calls from several threads concurrently, and recursively (a match while a message is
+  // handled). Locked while holding locks of the library, never the other way round.
   std::recursive_mutex calls_;
   bool silent_ = false;
 
@@ -106,10 +106,10 @@ class Writer : public Endpoint, private dds::DataWriterListener {
   static perflab_status refused_with_parameters(perflab_error* error) noexcept;
   bool forget_loan(const void* message) noexcept;
 
-  std::int64_t next_stamp_ns_ = 0;  // 0: the library's
+  std::int64_t next_stamp_ns_ = 0;  // 0: use the library's time stamp
   const bool loans_;
-  bool loans_shared_ = false;       // the memory of the loans lies in a data-sharing file
-  std::vector<void*> outstanding_;  // loans
+  bool loans_shared_ = false;       // loans are in a data-sharing file
+  std::vector<void*> outstanding_;  // outstanding loans
   dds::Publisher* group_ = nullptr;
   dds::DataWriter* writer_ = nullptr;
 };
@@ -124,19 +124,19 @@ class Reader : public Endpoint, public support::Attachment, private dds::DataRea
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 
-  // For the wait-set.
+  // Used by the wait-set.
   bool has_data() noexcept { return reader_->get_unread_count() > 0; }
 
  private:
-  // What take() holds on to until return_sample().
+  // State from take() to return_sample().
   struct Loan {
     dds::LoanableSequence<View> values;
     dds::SampleInfoSeq infos;
-    bool shared = false;  // lies in memory that the writer will use again
+    bool shared = false;  // in memory that the writer will reuse
     std::vector<std::uint8_t> copy;
-    Loan* next = nullptr;  // of those that are free
+    Loan* next = nullptr;  // list of free ones
 
-    // Copies the message; false where there is no memory.
+    // Copies the message; false if there is no memory.
     bool take_over(const View& view) noexcept;
   };
   struct KnownWriter {
@@ -158,29 +158,29 @@ class Reader : public Endpoint, public support::Attachment, private dds::DataRea
   void on_sample_lost(dds::DataReader*, const dds::SampleLostStatus& status) override;
 
   bool is_always_alive(const perflab_identity& writer) const;
-  Loan* new_loan() noexcept;  // null where there is no memory
+  Loan* new_loan() noexcept;  // null if there is no memory
   void keep(Loan* loan) noexcept { loan->next = std::exchange(free_loans_, loan); }
   void give_back(Loan* loan) noexcept;
-  bool is_shared(const perflab_identity& writer, const void* data) noexcept;  // where the type is plain
+  bool is_shared(const perflab_identity& writer, const void* data) noexcept;  // for plain types
   static void tell_relation(const dds::SampleInfo& info, perflab_sample& sample) noexcept;
   void note_fragmented() noexcept;
   std::int64_t reception_of(const dds::SampleInfo& info, const perflab_identity& writer, std::size_t size,
                             bool shared) noexcept;
 
-  // Asked for with every message.
+  // Used for every message.
   dds::Subscriber* group_ = nullptr;
   alignas(kCacheLine) dds::DataReader* reader_ = nullptr;
   Loan* free_loans_ = nullptr;
   const std::size_t fixed_size_;           // 0: the type is not plain
-  const bool in_place_;                    // shared memory is not copied
-  const bool relates_;                     // its samples tell `sequence` and `related`
-  std::atomic<bool> writers_left_{false};  // what is known of them is looked up anew
+  const bool in_place_;                    // messages in shared memory are not copied
+  const bool relates_;                     // its samples have `sequence` and `related`
+  std::atomic<bool> writers_left_{false};  // cached data on writers must be looked up again
 
   std::vector<std::unique_ptr<Loan>> loans_;
   std::vector<KnownWriter> known_writers_;
 
   std::mutex fragmented_mutex_;
-  std::array<Fragmented, 8> fragmented_;  // the last messages that came in pieces
+  std::array<Fragmented, 8> fragmented_;  // the last messages received in fragments
   std::size_t next_fragmented_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Fast DDS 2 and 3 under one set of names.
+// Common names for Fast DDS 2 and 3.
 #pragma once
 
 #if __has_include(<fastdds/config.hpp>)
@@ -10,10 +10,10 @@
 #define FASTDDS_VERSION_MICRO FASTRTPS_VERSION_MICRO
 #endif
 #define PERFLAB_FASTDDS_3 (FASTDDS_VERSION_MAJOR >= 3)
-// The transport interface of Fast DDS 3, which 2.14 (of ROS 2 Jazzy) has already.
+// The transport interface of Fast DDS 3, which 2.14 (ROS 2 Jazzy) already has.
 #define PERFLAB_FASTDDS_2_14 \
   (FASTDDS_VERSION_MAJOR > 2 || (FASTDDS_VERSION_MAJOR == 2 && FASTDDS_VERSION_MINOR >= 14))
-// The participant's property that keeps its endpoints from matching each other.
+// The participant property that prevents its endpoints from matching each other.
 #define PERFLAB_FASTDDS_IGNORES_LOCAL \
   (FASTDDS_VERSION_MAJOR > 2 || (FASTDDS_VERSION_MAJOR == 2 && FASTDDS_VERSION_MINOR >= 11))
 
@@ -155,7 +155,7 @@ inline Duration duration(std::int64_t ns) {
   return {static_cast<std::int32_t>(ns / 1'000'000'000), static_cast<std::uint32_t>(ns % 1'000'000'000)};
 }
 
-// A time stamp of a message, exact to the nanosecond.
+// The source time stamp of a message, exact to the nanosecond.
 inline rtps::Time_t source_time(std::int64_t ns) {
   rtps::Time_t time;
   time.from_ns(ns);
@@ -164,7 +164,7 @@ inline rtps::Time_t source_time(std::int64_t ns) {
 
 inline perflab_identity identity(const rtps::GUID_t& guid) {
   perflab_identity out;
-  // Prefix and entity, one behind the other; read at once, for that stands in every take.
+  // Prefix and entity are contiguous; read in one step, because every take does this.
   static_assert(std::is_standard_layout_v<rtps::GUID_t> && sizeof guid == sizeof out.bytes &&
                 offsetof(rtps::GUID_t, entityId) == rtps::GuidPrefix_t::size);
   std::memcpy(out.bytes, &guid, sizeof out.bytes);

@@ -15,8 +15,7 @@
 namespace perflab::middleware::fastdds {
 namespace {
 
-// SKIP_DEFAULT_XML_FILE is not among them: it is what keeps the file in the working directory from being
-// read.
+// SKIP_DEFAULT_XML_FILE is not included: it prevents the file in the working directory from being read.
 constexpr std::array kVariables{"FASTRTPS_DEFAULT_PROFILES_FILE",
                                 "FASTDDS_DEFAULT_PROFILES_FILE",
                                 "FASTDDS_ENVIRONMENT_FILE",
@@ -144,7 +143,7 @@ bool intraprocess() {
 bool load_profiles(const std::string& xml) {
   auto* const factory = dds::DomainParticipantFactory::get_instance();
 #if !PERFLAB_FASTDDS_3
-  // A profile of the same name, from an earlier participant of this process, would be an error.
+  // A profile with the same name, from an earlier participant of this process, would be an error.
   eprosima::fastrtps::xmlparser::XMLProfileManager::DeleteInstance();
 #endif
   return succeeded(factory->load_XML_profiles_string(xml.data(), xml.size()));
@@ -152,7 +151,7 @@ bool load_profiles(const std::string& xml) {
 
 dds::DomainParticipantQos default_qos() {
   auto* const factory = dds::DomainParticipantFactory::get_instance();
-  // Setting the default to the default reads the profiles again.
+  // Resetting the default to itself makes the library read the profiles again.
   factory->set_default_participant_qos(dds::PARTICIPANT_QOS_DEFAULT);
   return factory->get_default_participant_qos();
 }

@@ -1,5 +1,4 @@
-// What is global to the loaded libfastrtps or libfastdds: its version, its log, its settings, the
-// environment.
+// Global state of the loaded libfastrtps or libfastdds: its version, log, settings, and environment.
 #pragma once
 
 #include <string>
@@ -10,22 +9,22 @@
 
 namespace perflab::middleware::fastdds {
 
-// The version of the library that is loaded.
+// The version of the loaded library.
 const char* library_version();
 
-// From the first call on, the last lines of the log are kept, which Fast DDS writes to stdout by itself.
+// From the first call on, keeps the last lines of the log, which Fast DDS otherwise writes to stdout.
 void capture_log();
 std::vector<std::string> log_lines();
 void clear_log();
-// Ends the thread of the log, which starts with the first line logged.
+// Ends the log thread, which starts with the first logged line.
 void stop_log();
 
 // "fastdds: <what>; <last line of the log>"
 [[noreturn]] void fail(const std::string& what, perflab_status status = PERFLAB_FAILED);
 
-// Fast DDS reads variables of the environment, and a file in the working directory, whenever a participant is
-// made. While an object of this class lives they are not to be seen. setenv() disturbs other threads that
-// read the environment at the same time, therefore only for the moment of creation.
+// Fast DDS reads environment variables, and a file in the working directory, whenever a participant is
+// created. An object of this class hides them. setenv() interferes with other threads that read the
+// environment at the same time, so it is only used during creation.
 class EnvironmentGuard {
  public:
   EnvironmentGuard();
@@ -39,11 +38,11 @@ class EnvironmentGuard {
   bool had_skip_;
 };
 
-// What the guard hides here, for describe().
+// The variables and files that the guard hides here, for describe().
 std::vector<std::pair<std::string, std::string>> ignored_environment();
 
-// Fast DDS 2 names none of its threads: they carry the name that the creating thread has in that moment. At
-// most 15 characters.
+// Fast DDS 2 names none of its threads: they inherit the current name of their creator. At most 15
+// characters.
 class ThreadName {
  public:
   explicit ThreadName(const char* name);
@@ -55,13 +54,13 @@ class ThreadName {
   char before_[16];
 };
 
-// Delivery between participants of this process without a transport; one setting for the whole process.
+// Delivery between participants of this process without a transport; one setting per process.
 void set_intraprocess(bool on);
 bool intraprocess();
 
-// Reads participant profiles from XML. Afterwards default_qos() holds the profile marked as the default.
+// Reads participant profiles from XML. Afterwards default_qos() returns the profile marked as the default.
 bool load_profiles(const std::string& xml);
-// The participant QoS that the library would use by itself.
+// The participant QoS that the library would use by default.
 dds::DomainParticipantQos default_qos();
 
 }  // namespace perflab::middleware::fastdds

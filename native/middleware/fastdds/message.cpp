@@ -5,8 +5,7 @@
 namespace perflab::middleware::fastdds {
 namespace {
 
-// What the library reserves for a message of unknown size before it sees one. It grows with the first
-// message.
+// The library's initial reservation for a message of unknown size. It grows with the first message.
 constexpr std::uint32_t kInitialSize = 16;
 
 }  // namespace

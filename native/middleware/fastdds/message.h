@@ -1,13 +1,13 @@
-// A type for Fast DDS that knows nothing but its name: messages are CDR bytes, carried as they are.
+// A type for Fast DDS that consists only of its name: messages are opaque CDR bytes.
 //
-// Written messages are copied once, from the caller's pieces into the history of the writer. Received ones
-// are not copied: a taken sample holds on to the payload in which the library received it, and
-// "deserializing" only notes where it is.
+// Written messages are copied once, from the caller's parts into the history of the writer. Received ones are
+// not copied: a taken sample references the payload in which the library received it, and "deserializing"
+// only records its address.
 //
-// With a fixed size the type is what Fast DDS calls plain: its messages can be loaned, and written and read
-// in place in memory that processes share (data sharing). Such a type refuses longer messages.
+// A type with fixed size is what Fast DDS calls plain: its messages can be loaned, and written and read in
+// place in memory shared by processes (data sharing). Such a type refuses longer messages.
 //
-// A type with keys is never plain: the library would ask for the key of a loan, of which it gives no more than an address.
+// A keyed type is never plain: the library would request the key of a loan by address only.
 #pragma once
 
 #include <cstddef>
@@ -25,19 +25,20 @@
 
 namespace perflab::middleware::fastdds {
 
-// What the library's pointers to a message point at. The library asks for the key of either without saying which.
+// The target of the library's pointers to messages. The library requests the key of either kind without
+// saying which.
 struct Carried {
   bool outgoing;
 };
 
-// What is handed to DataWriter::write().
+// Passed to DataWriter::write().
 struct Outgoing : Carried {
   const perflab_bytes* parts;
   std::size_t count;
   std::uint32_t size;
 };
 
-// What is found in a taken sample.
+// The content of a taken sample.
 struct View : Carried {
   const std::uint8_t* data = nullptr;
   std::uint32_t size = 0;
@@ -48,15 +49,16 @@ constexpr std::size_t padded(std::size_t size) { return (size + 3) / 4 * 4; }
 
 class MessageType final : public dds::TopicDataType {
  public:
-  // fixed_size: of every message with its encapsulation header, or 0; 0 with a key, which outlives this. `key` is null
-  // where the type has none.
+  // fixed_size: size of every message including its encapsulation header, or 0; 0 for keyed types. The key
+  // must outlive this; null: no key.
   MessageType(const std::string& name, std::size_t fixed_size, const perflab_key* key);
 
   std::size_t fixed_size() const noexcept { return fixed_size_; }
   const perflab_key* key() const noexcept { return key_; }
   bool is_bounded() const override { return fixed_size_ != 0; }
 
-  // The content filters that endpoints here know of, by their expressions. The library asks from its own threads.
+  // Adds the content filters known to endpoints here, by expression. The library evaluates them in its own
+  // threads.
   void add_filters(const perflab_endpoint_settings& settings);
   std::optional<perflab_filter> filter(std::string_view expression) const;
 #if PERFLAB_FASTDDS_3
@@ -103,7 +105,7 @@ class MessageType final : public dds::TopicDataType {
  private:
   static bool write_to(const Outgoing& message, rtps::SerializedPayload_t& payload) noexcept;
   bool hash(perflab_form form, std::span<const perflab_bytes> parts, rtps::InstanceHandle_t& instance) const noexcept;
-  // A key by itself, of an instance that was disposed or unregistered, is not told from a message by Fast DDS 2.
+  // Fast DDS 2 does not distinguish a bare key, of a disposed or unregistered instance, from a message.
   bool hash_of(const Carried& message, rtps::InstanceHandle_t& instance) const noexcept;
 
   const std::size_t fixed_size_;

@@ -25,15 +25,16 @@ namespace {
 
 constexpr const char* kThreadName = "fdds";
 constexpr std::size_t kPrefix = rtps::GuidPrefix_t::size;
-// How long one that leaves waits for others of its process, which need a few milliseconds; longer if a message was lost.
+// How long a leaving participant waits for others in its process, which need a few milliseconds; longer if a
+// message was lost.
 constexpr auto kFarewell = std::chrono::seconds(5);
 
-// Participants of this plug-in in this process: what is global to the library ends with the last.
+// Participants of this plug-in in this process: global state of the library ends with the last.
 struct Process {
   std::mutex mutex;
   std::vector<Participant*> participants;
   bool intraprocess = true;
-  // What the library would do by itself, seen before any configuration was read.
+  // The library's defaults, read before any configuration.
   std::optional<dds::DomainParticipantQos> defaults;
 };
 
@@ -45,8 +46,8 @@ Process& process() {
 constexpr std::array kComparedPolicies{dds::DURABILITY_QOS_POLICY_ID, dds::DEADLINE_QOS_POLICY_ID,
                                        dds::LIVELINESS_QOS_POLICY_ID, dds::RELIABILITY_QOS_POLICY_ID};
 
-// The policy that the library reports of two endpoints that do not match (the highest), or 0; also for two
-// that do not concern each other. Only of kComparedPolicies: in others perflab's endpoints never differ.
+// The policy that the library reports for two endpoints that do not match (the highest), or 0; also for two
+// unrelated endpoints. Only of kComparedPolicies: in others perflab's endpoints never differ.
 std::uint32_t incompatible(const Terms& one, const Terms& other) {
   if (one.is_writer == other.is_writer || one.topic != other.topic || one.type != other.type) return 0;
   const Terms& offered = one.is_writer ? one : other;
@@ -79,9 +80,9 @@ Terms terms_of(const Proxy& proxy, bool is_writer) {
 }
 #endif
 
-// Only what other processes write. Before 2.11 the library does not tell a filter on the side of the
-// reader who wrote (its sample_identity is empty there), but what it hands over is always part of a
-// CacheChange_t, which knows.
+// Accepts only messages of other processes. Before 2.11 the library does not tell a reader-side filter who
+// wrote a message (sample_identity is empty there), but its argument is always part of a CacheChange_t, which
+// has the writer.
 class NotOwn final : public dds::IContentFilter {
  public:
   bool evaluate(const SerializedPayload& payload, const FilterSampleInfo&,
@@ -117,7 +118,8 @@ class NotOwnFactory final : public dds::IContentFilterFactory {
   NotOwn filter_;
 };
 
-// A filter of the host's. The library makes one for its reader, and one in each participant with a writer of the topic.
+// A filter of the host. The library creates one for its reader, and one in each participant with a writer of
+// the topic.
 class HostFilter final : public dds::IContentFilter {
  public:
   HostFilter(const perflab_filter& filter, support::FilterCounts& counts) : filter_(filter), counts_(counts) {}
@@ -130,7 +132,7 @@ class HostFilter final : public dds::IContentFilter {
   support::FilterCounts& counts_;
 };
 
-// Outlives the participants that know it.
+// Outlives the participants that use it.
 NotOwnFactory& not_own_factory() {
   static NotOwnFactory instance;
   return instance;
@@ -138,11 +140,11 @@ NotOwnFactory& not_own_factory() {
 constexpr const char* kNotOwn = "PERFLAB_NOT_OWN";
 constexpr const char* kHostFilter = "PERFLAB";
 thread_local bool makes_reader_filter = false;
-// After the name of the topic that is filtered; no name in ROS 2 has a blank.
+// Appended to the name of the filtered topic; names in ROS 2 contain no blanks.
 constexpr const char* kFiltered = " not_own";
 constexpr const char* kWithFilter = " filter ";
 
-// Port 0: the library fills in that of the domain.
+// Port 0: the library inserts that of the domain.
 rtps::Locator_t udp_locator(const std::string& address, std::uint32_t port = 0) {
   rtps::Locator_t locator;
   locator.kind = LOCATOR_KIND_UDPv4;
@@ -164,7 +166,7 @@ nlohmann::json as_json(const Traffic& traffic) {
           {"failed_sends", traffic.failed_sends.load()}};
 }
 
-// The threads of this process that carry the name of the library's.
+// The threads of this process named like the library's.
 nlohmann::json threads() {
   nlohmann::json out = nlohmann::json::array();
   std::error_code code;
@@ -181,7 +183,7 @@ nlohmann::json threads() {
 
 }  // namespace
 
-// A writer that is not told the filter by its host leaves it to the reader.
+// A writer whose host does not give it the filter leaves filtering to the reader.
 class Participant::FilterFactory final : public dds::IContentFilterFactory {
  public:
   ReturnCode create_content_filter(const char*, const char*, const dds::TopicDataType* type, const char* expression,
@@ -211,11 +213,11 @@ Participant::Participant(const perflab_host& host, Settings settings)
     all.intraprocess = settings_.intraprocess;
   } else if (all.intraprocess != settings_.intraprocess) {
     throw Unsupported(
-        "fastdds: intraprocess is one setting for the whole process, and another participant has "
+        "fastdds: intraprocess is one setting for the whole process, but another participant has "
         "the other value; right would be the same for both");
   }
 #if PERFLAB_FASTDDS_IGNORES_LOCAL && !PERFLAB_FASTDDS_3
-  // Its property concerns one participant only, and others cannot be ignored when they are found.
+  // The property only affects one participant, and others cannot be ignored on discovery.
   if (settings_.ignore_local_endpoints &&
       std::ranges::any_of(all.participants, [&](const Participant* one) { return one->settings_.domain == settings_.domain; })) {
     throw Unsupported(
@@ -228,14 +230,14 @@ Participant::Participant(const perflab_host& host, Settings settings)
   const ThreadName name(kThreadName);
   const std::set<std::string> locks_before = held_locks();
   auto* const factory = dds::DomainParticipantFactory::get_instance();
-  factory->load_profiles();  // none: the environment is hidden
+  factory->load_profiles();  // loads no profile: the environment is hidden
   if (!all.defaults) all.defaults = default_qos();
   if (all.participants.empty()) set_intraprocess(settings_.intraprocess);
   const dds::DomainParticipantQos qos = make_qos();
   intraprocess_ = intraprocess();
   participant_ = factory->create_participant(settings_.domain, qos, this, dds::StatusMask::none());
   if (participant_ == nullptr) {
-    // With a configuration of the user's it is the configuration that is wrong.
+    // If the user gave a configuration, that is what is wrong.
     fail("cannot create a participant", settings_.profiles.empty() ? PERFLAB_FAILED : PERFLAB_BAD_OPTION);
   }
   identity_ = fastdds::identity(participant_->guid());
@@ -269,8 +271,9 @@ void Participant::close() noexcept {
   if (publisher_ != nullptr) participant_->delete_publisher(publisher_);
   participant_->unregister_content_filter_factory(kHostFilter);
   if (filters_local()) participant_->unregister_content_filter_factory(kNotOwn);
-  // The last message of a participant says that it leaves. What the library deletes next, others of this process call by
-  // plain pointers until they have read that message (before 2.14.4 and 3.1.1), which goes first to those that it knows.
+  // A participant's last message announces that it leaves. Until other participants of this process have read
+  // it, they call objects that the library deletes next, by plain pointers (before 2.14.4 and 3.1.1). The
+  // message is sent to known participants first.
   std::vector<Participant*> others;
   if (intraprocess_) {
     std::ranges::copy_if(process().participants, std::back_inserter(others),
@@ -300,9 +303,9 @@ dds::DomainParticipantQos Participant::make_qos() {
   discovery.initial_announcements.period = duration(announced.first_period_ns);
   const std::string& address = settings_.interface.address;
   if (settings_.udp && !settings_.interface.multicast) {
-    // Without multicast each participant announces itself to every port that another might have. Its own is the
-    // first that is free, for which the library looks from here on. By itself 2.9 begins at the number of
-    // participants that the process ever had, and is soon beyond those ports.
+    // Without multicast each participant announces itself to every port that another might have. Its own port
+    // is the first free one from here on. By default 2.9 starts at the number of participants that the
+    // process ever had, and soon exceeds those ports.
     const std::uint32_t first_port = qos.wire_protocol().port.getUnicastPort(settings_.domain, 0);
     builtin.metatrafficUnicastLocatorList.push_back(udp_locator(address, first_port));
     builtin.initialPeersList.push_back(udp_locator(address));
@@ -356,8 +359,8 @@ void Participant::apply_profiles(dds::DomainParticipantQos& qos) {
   const dds::DomainParticipantQos& before = *process().defaults;
   if (!load_profiles(settings_.profiles)) fail("option 'config' cannot be read", PERFLAB_BAD_OPTION);
   const dds::DomainParticipantQos given = default_qos();
-  // A profile tells no difference between what is left out and what is set to the default, so that each part
-  // counts that differs from it.
+  // A profile does not distinguish an omitted part from one set to the default, so each part that differs
+  // from the default is applied.
   const auto take = [&](const char* part, auto get) {
     if (get(given) == get(before)) return;
     get(qos) = get(given);
@@ -375,7 +378,7 @@ void Participant::apply_profiles(dds::DomainParticipantQos& qos) {
       "user_data", [](auto& q) -> auto& { return q.user_data(); });
   take(
       "name", [](auto& q) -> auto& { return q.name(); });
-  // Descriptors are pointers: two that say the same may differ.
+  // Descriptors are pointers: two with the same content may differ.
 }
 
 void Participant::count_transports(dds::DomainParticipantQos& qos) {
@@ -401,15 +404,15 @@ bool Participant::is_own(const perflab_identity& entity) const noexcept {
 // ---- topics and types ----
 
 MessageType* Participant::use_type(const std::string& name, const TypeTraits& traits) {
-  // Without data sharing there is nothing to gain from a plain type.
+  // Without data sharing a plain type has no advantage.
   const std::size_t size = settings_.data_sharing && traits.key == nullptr ? traits.fixed_size : 0;
   const auto known = types_.find(name);
   if (known != types_.end()) {
     MessageType* const type = known->second.second;
     if (type->key() != traits.key) {
       throw Unsupported("fastdds: type '" + name +
-                        "' is used with several keys, or with and without, in one participant; right would be one key "
-                        "for all");
+                        "' is used with different keys, or with and without a key, in one participant; right "
+                        "would be one key for all");
     }
     if (type->fixed_size() != 0 && type->fixed_size() != size) {
       throw Unsupported("fastdds: type '" + name + "' is used with a fixed size of " +
@@ -420,7 +423,7 @@ MessageType* Participant::use_type(const std::string& name, const TypeTraits& tr
     return type;
   }
   auto* const type = new MessageType(name, size, traits.key);
-  dds::TypeSupport support(type);  // owns it
+  dds::TypeSupport support(type);  // takes ownership
   if (!succeeded(support.register_type(participant_))) fail("cannot register type '" + name + "'");
   types_.emplace(name, std::pair(support, type));
   return type;
@@ -456,7 +459,7 @@ Participant::Topic Participant::use_topic(const perflab_endpoint_settings& endpo
     topic.without_own =
         participant_->create_contentfilteredtopic(name + kFiltered, topic.topic, "not own", {}, kNotOwn);
     if (topic.without_own == nullptr) {
-      drop_topic(name);  // or the library would keep the participant for its sake
+      drop_topic(name);  // otherwise the library would keep the participant because of it
       fail("cannot filter topic '" + name + "'");
     }
   }
@@ -465,8 +468,9 @@ Participant::Topic Participant::use_topic(const perflab_endpoint_settings& endpo
   if (!reader || endpoint.filter_count == 0) return {topic.topic, description, type, nullptr};
   if (filters_local()) {
     drop_topic(name);
-    throw Unsupported("fastdds: topic '" + name + "' has a content filter, and this version keeps local endpoints apart by one "
-                      "of its own; right would be no delivery within the process, or no filter");
+    throw Unsupported("fastdds: topic '" + name + "' has a content filter, but this version separates local "
+                      "endpoints by one of its own; right would be no delivery within the process, or no "
+                      "filter");
   }
   makes_reader_filter = true;
   dds::ContentFilteredTopic* const filtered = participant_->create_contentfilteredtopic(
@@ -498,7 +502,7 @@ void Participant::drop_topic(const std::string& name) noexcept {
 
 namespace {
 
-// True where a publisher or subscriber of its own is needed.
+// True if it needs its own publisher or subscriber.
 template <typename Qos>
 bool group_qos(const perflab_qos& given, Qos& qos) {
   if (given.partition.text[0] == '\0' && given.group_data.text[0] == '\0') return false;
@@ -578,7 +582,7 @@ void Participant::note_remote(const perflab_identity& identity, Terms terms) {
   if (known == remote_.end()) {
     remote_.push_back({identity, std::move(terms), {}});
   } else if (!(known->terms == terms)) {
-    *known = {identity, std::move(terms), {}};  // what does not match now is reported anew
+    *known = {identity, std::move(terms), {}};  // new mismatches are reported again
   }
 }
 
@@ -695,7 +699,7 @@ void Participant::report_writer(WriterStatus status, const rtps::GUID_t& guid, F
   }
   note_found(writer, found);
   if (status != WriterStatus::DISCOVERED_WRITER) return;
-  // Those of this participant say it themselves.
+  // Writers of this participant report it themselves.
   if (!is_own(writer)) note_lifespan(guid, nanoseconds(lifespan));
   report(PERFLAB_WRITER_FOUND, writer, found.topic.c_str(), found.type.c_str());
 }

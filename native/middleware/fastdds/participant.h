@@ -1,4 +1,4 @@
-// A Fast DDS participant with settings of its own, what it discovers, and what its endpoints share.
+// A Fast DDS participant with its own settings, its discovery, and the shared state of its endpoints.
 #pragma once
 
 #include <algorithm>
@@ -26,19 +26,20 @@
 
 namespace perflab::middleware::fastdds {
 
-// What an endpoint tells to describe(), also after its end.
+// An endpoint's part of describe(), also after its end.
 struct Record {
   std::string topic;
   bool is_writer;
-  std::size_t depth_of_pool;              // messages that the shared memory of a writer holds, or 0
+  std::size_t depth_of_pool;              // capacity of a writer's shared memory in messages, or 0
   std::atomic<std::uint64_t> samples{0};  // readers: taken; writers: loaned and written
   std::atomic<std::uint64_t> from_data_sharing{
-      0};                                     // ... of which lay in (readers), or went through, shared memory
-  std::atomic<std::uint64_t> copied{0};       // ... of which were copied out of it
-  std::atomic<std::uint64_t> overwritten{0};  // ... whose writer used the memory again too early
+      0};                                     // ... of these in (readers) or through (writers) shared memory
+  std::atomic<std::uint64_t> copied{0};       // ... of these copied out of it
+  std::atomic<std::uint64_t> overwritten{0};  // ... of these overwritten by the writer too early
 };
 
-// What decides whether two endpoints match. Kinds are the library's numbers, which rise with what is offered.
+// Determines whether two endpoints match. Kinds are the library's numbers, which increase with what is
+// offered.
 struct Terms {
   bool is_writer;
   std::string topic;
@@ -55,10 +56,10 @@ struct Terms {
 // An endpoint of this participant.
 struct LocalEndpoint {
   Terms terms;
-  perflab_identity identity;  // all zero while it is being made
+  perflab_identity identity;  // all zero while it is being created
 };
 
-constexpr std::size_t kProcessPrefix = 8;  // of an identity: vendor, host and process
+constexpr std::size_t kProcessPrefix = 8;  // part of an identity: vendor, host and process
 
 class Participant : private dds::DomainParticipantListener {
  public:
@@ -82,7 +83,7 @@ class Participant : private dds::DomainParticipantListener {
     }
   }
 
-  // What writers and readers belong to: one for all of them, or of its own for one with a partition or group data.
+  // The publisher or subscriber of an endpoint: a common one, or its own if it has a partition or group data.
   dds::Publisher* use_publisher(const perflab_qos& qos);
   dds::Subscriber* use_subscriber(const perflab_qos& qos);
   void leave_publisher(dds::Publisher* publisher) noexcept;
@@ -93,7 +94,8 @@ class Participant : private dds::DomainParticipantListener {
   const perflab_identity& identity() const noexcept { return identity_; }
   bool is_own(const perflab_identity& entity) const noexcept;
   bool is_of_process(const perflab_identity& entity) const noexcept {
-    // With security the first bytes are those of the subject, which all processes have.
+    // With security the first bytes are those of the certificate subject, which is the same for all
+    // processes.
     if (settings_.credentials) return is_own(entity);
     return std::memcmp(entity.bytes, identity_.bytes, kProcessPrefix) == 0;
   }
@@ -103,22 +105,22 @@ class Participant : private dds::DomainParticipantListener {
   }
   // Endpoints of this process do not match each other.
   bool ignores_local() const noexcept { return settings_.ignore_local_endpoints; }
-  // The library cannot be told to leave local endpoints apart; they are filtered here.
+  // The library cannot keep local endpoints apart, so they are filtered here.
   bool filters_local() const noexcept {
     return !PERFLAB_FASTDDS_IGNORES_LOCAL && settings_.ignore_local_endpoints;
   }
-  // Longer messages may have come in pieces.
+  // Longer messages may have come in fragments.
   std::uint32_t smallest_fragment() const noexcept {
     return smallest_fragment_.load(std::memory_order_relaxed);
   }
 
-  // The topic, made when it is first used; `reader` with filters_local(): without what this process
-  // writes. Throws Error where the topic has another type here, or the type another size or key.
+  // The topic, created on first use; `reader` with filters_local(): excludes messages of this process. Throws
+  // Error if the topic has another type here, or the type another size or key.
   struct Topic {
     dds::Topic* topic;
     dds::TopicDescription* description;
     const MessageType* type;
-    dds::ContentFilteredTopic* filtered;  // of a reader with a content filter, its own; else null
+    dds::ContentFilteredTopic* filtered;  // of a reader with a content filter; otherwise null
   };
   struct TypeTraits {
     std::size_t fixed_size;  // or 0
@@ -132,15 +134,14 @@ class Participant : private dds::DomainParticipantListener {
 
   void add_local(const void* endpoint, LocalEndpoint local);
   void remove_local(const void* endpoint) noexcept;
-  // Whether the writer is one of this participant whose liveliness is automatic: it is alive as long as it is
-  // there. The library asserts such writers to remote readers only.
+  // True for a writer of this participant with automatic liveliness: it is alive as long as it exists. The
+  // library only asserts such writers to remote readers.
   bool is_always_alive(const perflab_identity& writer) const;
-  // With filters_local(): whether the library, which reports a policy and not a peer, can mean an endpoint of
-  // another process. True once per pair; the library may report a pair again, from its two threads that find
-  // it.
+  // With filters_local(): the library reports a policy but not a peer; true if it can mean an endpoint of
+  // another process. True once per pair; the library may report a pair again, from its two discovery threads.
   bool is_incompatible_elsewhere(const void* endpoint, std::uint32_t policy);
 
-  // Writers with a finite lifespan. The library drops what has expired at the writer only, not at the reader.
+  // Writers with a finite lifespan. The library only drops expired messages at the writer, not at the reader.
   void note_lifespan(const rtps::GUID_t& writer, std::int64_t lifespan_ns);
   void forget_lifespan(const rtps::GUID_t& writer) noexcept;
   std::int64_t lifespan_of(const rtps::GUID_t& writer) const noexcept;
@@ -155,7 +156,7 @@ class Participant : private dds::DomainParticipantListener {
     Terms terms;
     std::vector<const void*> reported_to;  // endpoints of this participant
   };
-  // What discovery said of a writer or reader of another participant.
+  // A discovered writer or reader of another participant.
   struct Found {
     bool writes;
     std::string topic;
@@ -176,8 +177,8 @@ class Participant : private dds::DomainParticipantListener {
   void secure(dds::DomainParticipantQos& qos) const;
   void apply_profiles(dds::DomainParticipantQos& qos);
   void count_transports(dds::DomainParticipantQos& qos);
-  void close() noexcept;  // under the mutex of the process's participants
-  void drop_topic(const std::string& name) noexcept;  // by one of its users; under mutex_
+  void close() noexcept;  // guarded by the mutex of the process's participants
+  void drop_topic(const std::string& name) noexcept;  // drops one use of it; requires mutex_
   MessageType* use_type(const std::string& name, const TypeTraits& traits);
   void report(perflab_event_kind kind, const perflab_identity& peer, const char* topic = nullptr,
               const char* type = nullptr);
@@ -205,8 +206,8 @@ class Participant : private dds::DomainParticipantListener {
   void on_publisher_discovery(dds::DomainParticipant*, rtps::WriterDiscoveryInfo&& info) override;
 #endif
 
-  // Asked for with every message, hence in one cache line: what the library itself does for a message touches
-  // more than a first-level cache holds.
+  // Used for every message, hence in one cache line: the library's own work per message exceeds a first-level
+  // cache.
   alignas(kCacheLine) perflab_identity identity_{};
   std::atomic<std::uint32_t> smallest_fragment_{UINT32_MAX};
   std::atomic<bool> any_lifespan_{false};
@@ -215,22 +216,22 @@ class Participant : private dds::DomainParticipantListener {
   perflab_host host_;
   Settings settings_;
   std::string description_;
-  bool counted_ = true;  // false: by the user's configuration there is a transport that is not counted
-  std::vector<std::string> overridden_;  // parts of perflab's settings that the user's configuration replaced
+  bool counted_ = true;  // false: the user's configuration has a transport that is not counted
+  std::vector<std::string> overridden_;  // parts of perflab's settings replaced by the user's configuration
 
   Traffic udp_{smallest_fragment_};
   Traffic shm_{smallest_fragment_};
-  std::set<std::string> locks_;  // of the shared-memory transport, held by this participant
+  std::set<std::string> locks_;  // lock files of the shared-memory transport held by this participant
 
   std::mutex report_mutex_;         // events come from several threads
-  mutable std::mutex local_mutex_;  // taken under locks of the library
+  mutable std::mutex local_mutex_;  // locked while holding locks of the library
   std::map<const void*, LocalEndpoint> local_;
-  std::vector<RemoteEndpoint> remote_;  // of other processes; with filters_local()
-  std::mutex found_mutex_;              // taken under locks of the library
+  std::vector<RemoteEndpoint> remote_;  // endpoints of other processes; with filters_local()
+  std::mutex found_mutex_;              // locked while holding locks of the library
   std::map<perflab_identity, Found, IdentityLess> found_;
-  std::set<perflab_identity, IdentityLess> peers_;  // participants that are there
+  std::set<perflab_identity, IdentityLess> peers_;  // known participants
   std::condition_variable peers_changed_;
-  std::mutex mutex_;  // what follows
+  std::mutex mutex_;  // guards everything below
   std::vector<std::shared_ptr<Record>> records_;
   std::map<std::string, KnownTopic> topics_;
   std::map<std::string, std::pair<dds::TypeSupport, MessageType*>> types_;
@@ -239,7 +240,7 @@ class Participant : private dds::DomainParticipantListener {
   support::Remembered<rtps::GUID_t, std::int64_t> lifespans_;
 
   const std::unique_ptr<FilterFactory> filters_;
-  std::size_t filtered_topics_ = 0;  // made so far
+  std::size_t filtered_topics_ = 0;  // number created so far
 
   dds::DomainParticipant* participant_ = nullptr;
   dds::Publisher* publisher_ = nullptr;

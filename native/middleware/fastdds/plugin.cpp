@@ -1,54 +1,53 @@
 // The middleware "fastdds": eProsima Fast DDS 2.9 or later, also 3, without generated types.
 //
-// Messages are carried under the ROS 2 names, so that ROS 2 nodes on the same domain and network see them.
+// Messages use the ROS 2 names, so that ROS 2 nodes in the same domain and network see them.
 //
 // Options:
-//   transport              udp, shm or udp+shm (what the library does by itself). With udp+shm, discovery
-//                          goes over UDP on a network without multicast, and data to participants of this
-//                          machine through shared memory; with shm alone only participants that have it too
-//                          are found.
+//   transport              udp, shm or udp+shm (the library's default). With udp+shm, discovery uses UDP on a
+//                          network without multicast, and data to participants of this machine use shared
+//                          memory; with shm only participants that use it too are discovered.
 //   data_sharing           on or off (off, as in rmw_fastrtps): types of fixed size are written and read in
-//                          a shared-memory file of the writer. Needed for loans.
+//                          a shared-memory file of the writer. Required for loans.
 //   intraprocess           on or off (on, as in the library): delivery within the process without a
 //                          transport. One setting for all participants of a process.
 //   publish_mode           sync (as in rmw_fastrtps since Galactic): write() itself sends; or async: a
 //                          thread does
-//   security               off, or a folder of credentials (support/security.h): DDS Security, by the library's own
+//   security               off, or a folder with credentials (support/security.h): DDS Security, by the library's own
 //                          plug-ins. Not with data_sharing.
-//   socket_receive_buffer  what to ask the kernel for (4MiB, so that a 4 MB message fits; the kernel
+//   socket_receive_buffer  size requested from the kernel (4MiB, so that a 4 MB message fits; the kernel
 //   socket_send_buffer     grants no more than net.core.rmem_max and wmem_max)
-//   max_message_size       largest datagram, 2000..65500 (65500, the library's own), also of the
+//   max_message_size       largest datagram, 2000..65500 (65500, the library's default), also of the
 //                          shared-memory transport
-//   shm_segment_size       of the shared-memory transport (512KiB, the library's own)
+//   shm_segment_size       of the shared-memory transport (512KiB, the library's default)
 //   lease_duration         how long a silent participant counts as alive (10s)
 //   max_blocking_time      how long a reliable writer may wait for room before write() fails (1s)
-//   config                 an XML file, or XML itself, with a participant profile marked
+//   config                 an XML file, or XML text, with a participant profile marked
 //                          is_default_profile. Each of its parts (transport, wire_protocol, allocation,
-//                          properties, user_data, name) that is not the library's default replaces that part
-//                          of perflab's settings; library_settings too.
+//                          properties, user_data, name) that differs from the library's default replaces that
+//                          part of perflab's settings; library_settings too.
 //
 // The environment (FASTRTPS_DEFAULT_PROFILES_FILE, ROS_DISCOVERY_SERVER and the like) and profile files in
-// the working directory are ignored, and describe() names those that are there: a run must not depend on them
-// in silence.
+// the working directory are ignored, and describe() lists those present: a run must not silently depend on
+// them.
 //
-// Histories. Keep-all of a writer holds 5000 messages, as in the library by itself; a reliable one waits
-// beyond, for at most max_blocking_time. In shared memory it holds what fits into 64 MiB, 16 at least. That
-// of a reader has no limit, and takes the memory for what is not taken from it: by itself the library has
-// 5000 there, too, and what is rejected within a process for want of room it never delivers again, reliable
-// or not.
+// Histories. A writer's keep-all history holds 5000 messages, the library's default; a reliable writer waits
+// beyond that, for at most max_blocking_time. In shared memory it holds what fits into 64 MiB, at least 16. A
+// reader's keep-all history has no limit and takes memory for untaken messages: the library's default is 5000
+// there, too, and messages rejected within a process for lack of room are never delivered again, reliable or
+// not.
 //
-// Times. The reception time is the library's, which it takes from the wall clock in the receive thread when a
-// message is put into the history of its reader; take() converts it to the host's clock by the age that it
-// has then. Of a message in pieces the library stamps the first, therefore the host's clock is read here when
-// the last piece has arrived; where several such messages became available at once it is known of one of them
-// only. Within one process with intraprocess=on there is no reception: the writer's thread puts the message
-// into the reader's history itself, and reception_ns is PERFLAB_TIME_UNKNOWN. With data sharing it is the
-// time at which the reader's thread noticed the message.
+// Times. The reception time is the library's: wall-clock time in the receive thread when a message is put
+// into its reader's history; take() converts it to the host's clock by the message's age at that moment. The
+// library stamps the first fragment of a fragmented message, so for these the host's clock is read when the
+// last fragment has arrived; if several such messages become available at once, the time is known for only
+// one of them. Within one process with intraprocess=on there is no reception: the writer's thread puts the
+// message into the reader's history itself, and reception_ns is PERFLAB_TIME_UNKNOWN. With data sharing it is
+// the time at which the reader's thread noticed the message.
 //
-// Loans with data sharing. A writer uses the memory of a message again when its history has gone on, also
-// while a reader still looks at it; the spare messages of shared memory (16, or 4 of more than 1 MiB) put
-// that off. A reader without loans copies and then looks whether the copy is whole; one with loans looks when
-// the message is returned. describe() counts `overwritten` for both.
+// Loans with data sharing. A writer reuses the memory of a message when its history has moved on, even while
+// a reader still accesses it; spare messages in shared memory (16, or 4 of more than 1 MiB) delay that. A
+// reader without loans copies and then checks that the copy is intact; one with loans checks when the message
+// is returned. describe() counts `overwritten` for both.
 //
 // Threads: fdds.udp.disc, fdds.udp.user, fdds.shm.disc, fdds.shm.user (receiving; on_data comes on a user
 // one), fdds.sharing (one per reader with data sharing), fdds (timers, the log, shared-memory watchdogs,
@@ -86,7 +85,7 @@ perflab_capabilities capabilities() {
 }
 
 fastdds::Settings settings(const perflab_participant_settings& given) {
-  // Classes of the library are extended here, whose layout changes between minor versions.
+  // Derives from library classes, whose layout changes between minor versions.
   const std::string built =
       std::to_string(FASTDDS_VERSION_MAJOR) + "." + std::to_string(FASTDDS_VERSION_MINOR) + ".";
   if (!std::string_view(fastdds::library_version()).starts_with(built)) {
@@ -96,7 +95,7 @@ fastdds::Settings settings(const perflab_participant_settings& given) {
   return fastdds::read_settings(given);
 }
 
-// What is not here is refused. The conformance suite proves what is.
+// Undeclared policies are refused. The conformance suite tests the declared ones.
 const perflab_policy* policies() {
   using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
@@ -112,7 +111,7 @@ const perflab_policy* policies() {
       supported("partition"),
       supported("ownership"),
       supported("resource_limits"),
-      refused("time_based_filter", "Fast DDS delivers every message all the same"),
+      refused("time_based_filter", "Fast DDS delivers every message nevertheless"),
       refused("destination_order", "Fast DDS itself refuses by_source"),
       refused("presentation", "Fast DDS has neither coherent sets nor order across instances"),
       supported("user_data"),

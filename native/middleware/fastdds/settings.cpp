@@ -48,8 +48,8 @@ Settings read_settings(const perflab_participant_settings& given) {
     if (settings.data_sharing) options.refuse("data_sharing", "off beside security, which protects datagrams alone");
     if (settings.ignore_local_endpoints) {
       throw Unsupported(
-          "fastdds: security: identities then do not tell which endpoints are of this process; right would be no "
-          "intra-process delivery");
+          "fastdds: security: identities then do not show which endpoints are in this process; right would "
+          "be no intra-process delivery");
     }
   }
 

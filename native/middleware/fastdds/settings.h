@@ -1,4 +1,4 @@
-// From participant settings to what Fast DDS shall do.
+// Translates participant settings for Fast DDS.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Settings : support::DdsSettings {
   bool data_sharing = false;
   bool intraprocess = true;
   bool asynchronous = false;
-  std::uint32_t shm_segment_size = 0;  // 0: the library's own
+  std::uint32_t shm_segment_size = 0;  // 0: the library's default
   std::string profiles{};              // XML given by the option `config`, or empty
 
   std::uint32_t message_size() const {

@@ -65,15 +65,15 @@ std::set<std::string> data_sharing_files(const perflab_identity& participant) {
   return out;
 }
 
-// Looked up each time: what is mapped at an address changes while writers come and go, and an answer from
-// before would let a message pass that its writer has overwritten meanwhile.
+// Looked up each time: mappings change while writers come and go, and with an outdated answer an overwritten
+// message would go unnoticed.
 bool in_data_sharing(const void* address) noexcept {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (maps < 0) return false;
   bool found = false;
   bool known = false;
-  char text[8192];  // a line is shorter: addresses, and a path of at most 4096
+  char text[8192];  // lines are shorter: addresses, and a path of at most 4096 characters
   std::size_t have = 0;
   while (!known) {
     const ssize_t got = ::read(maps, text + have, sizeof text - have);

@@ -1,8 +1,8 @@
-// Shared memory of the library: which files belong to this process, and which addresses lie in data sharing.
+// The library's shared memory: which files belong to this process, and which addresses are in data sharing.
 //
-// Every file is known by something that only its owner has: a segment or a port of the shared-memory
-// transport by the lock file (`<name>_el`) that this process holds open, a data-sharing file by the GUID of
-// our writer or reader in its name.
+// Each file is identified by something only its owner has: a segment or port of the shared-memory transport
+// by the lock file (`<name>_el`) that this process holds open, a data-sharing file by the GUID of our writer
+// or reader in its name.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,11 @@ namespace perflab::middleware::fastdds {
 
 // Lock files of the shared-memory transport that this process holds open, e.g. "/dev/shm/fastrtps_3f0e_el".
 std::set<std::string> held_locks();
-// The names in /dev/shm that go with these locks and exist, the locks included.
+// The existing names in /dev/shm that belong to these locks, including the locks.
 std::set<std::string> files_of_locks(const std::set<std::string>& locks);
 // The names in /dev/shm of the data-sharing files of the participant with this identity (its first 12 bytes).
 std::set<std::string> data_sharing_files(const perflab_identity& participant);
-// Whether that address lies in a mapping of a data-sharing file. Reads /proc/self/maps, and allocates
-// nothing.
+// True if the address is in a mapping of a data-sharing file. Reads /proc/self/maps without allocating.
 bool in_data_sharing(const void* address) noexcept;
 
 }  // namespace perflab::middleware::fastdds

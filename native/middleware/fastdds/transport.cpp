@@ -19,12 +19,12 @@ using rtps::SenderResource;
 thread_local LastFragment last_fragment_of_thread;
 thread_local const std::function<void()>* after_discovery = nullptr;
 
-// ---- what is in a datagram (RTPS 2.3, 8.3 and 9.4) ----
+// ---- structure of a datagram (RTPS 2.3, 8.3 and 9.4) ----
 
 constexpr std::uint32_t kMessageHeader = 20;    // protocol, version, vendor, GUID prefix at 8
 constexpr std::uint32_t kSubmessageHeader = 4;  // kind, flags, length
 constexpr std::uint8_t kDataFragment = 0x16;
-constexpr std::uint32_t kDataFragmentSize = 32;  // up to and with sampleSize, after its header
+constexpr std::uint32_t kDataFragmentSize = 32;  // up to and including sampleSize, after its header
 
 template <typename Integer>
 Integer read(const std::uint8_t* at, bool little_endian) {
@@ -56,7 +56,7 @@ std::uint32_t note_fragment(const std::uint8_t* data, std::uint32_t size, const 
       last.valid = true;
       fragment = read<std::uint16_t>(content + 26, little);
     }
-    if (length == 0) break;  // up to the end of the datagram
+    if (length == 0) break;  // extends to the end of the datagram
     at += kSubmessageHeader + length;
   }
   if (last.valid) last.received_ns = host.now_ns(host.context);
@@ -92,7 +92,7 @@ class Receiver final : public TransportReceiverInterface {
 
 // ---- sending ----
 
-// Counts the locators of its transport as the transport walks over them.
+// Counts the locators of its transport as the transport iterates over them.
 class Tap final : public LocatorsIterator {
  public:
   Tap(LocatorsIterator& inner, std::int32_t kind) : inner_(inner), kind_(kind) {}
@@ -233,8 +233,8 @@ class CountingTransport final : public TransportInterface {
 #endif
 
  private:
-  // While it lives, the list holds the inner transport's own senders, which it must recognize; afterwards
-  // they are wrapped (again), new ones too.
+  // During its lifetime the list holds the inner transport's own senders, which it must recognize; afterwards
+  // they, and new ones, are wrapped again.
   class Unwrapped {
    public:
     Unwrapped(const CountingTransport& transport, SendResourceList& senders)
@@ -261,7 +261,7 @@ class CountingTransport final : public TransportInterface {
 
   Traffic& traffic_;
   const perflab_host& host_;
-  // They outlive the threads that call them, which end with inner_.
+  // They outlive their calling threads, which end with inner_.
   std::map<std::pair<Locator_t, TransportReceiverInterface*>, std::unique_ptr<Receiver>> receivers_;
   std::unique_ptr<TransportInterface> inner_;
 };

@@ -16,7 +16,7 @@ namespace {
 }  // namespace
 
 Plugin Plugin::load(const std::filesystem::path& file) {
-  // An absolute path: dlopen would search the library path for a bare name.
+  // dlopen() needs an absolute path: it would look up a bare name in the library path.
   std::error_code code;
   const std::filesystem::path path = std::filesystem::absolute(file, code);
   if (code || !std::filesystem::exists(path, code)) refuse(file, "no such file");
@@ -57,12 +57,13 @@ Participant Plugin::open(const perflab_host& host, const ParticipantSettings& se
 perflab_endpoint_settings Participant::as_c(const EndpointSettings& settings) const {
   if (settings.key != nullptr && !plugin_->capabilities().instances) {
     throw Unsupported(std::string(plugin_->name) + ": topic '" + settings.topic +
-                      "' has keys, and this middleware no instances; right would be a topic without keys");
+                      "' is keyed, but this middleware does not support instances; right would be a topic "
+                      "without keys");
   }
   if (!settings.filters.empty() && !plugin_->capabilities().filters) {
     throw Unsupported(std::string(plugin_->name) + ": a subscriber of topic '" + settings.topic +
-                      "' has a content filter, which this middleware does not have; right would be no filter, or a middleware "
-                      "with content filters, like cyclonedds or fastdds");
+                      "' has a content filter, which this middleware does not support; right would be no "
+                      "filter, or a middleware with content filters, like cyclonedds or fastdds");
   }
   require_declared(plugin_->name, settings.topic, settings.qos, plugin_->policies());
   if (api_ != plugin_) require_declared(api_->name, settings.topic, settings.qos, api_->policies());

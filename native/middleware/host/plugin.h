@@ -1,4 +1,4 @@
-// A middleware plug-in as C++: loaded from its file, its handles owned, its errors thrown.
+// C++ wrapper of a middleware plug-in: loads it, owns its handles, throws its errors.
 //
 // Example:
 //   const Plugin plugin = Plugin::load("lib/perflab/middleware/cyclonedds.so");
@@ -20,12 +20,12 @@
 //     }
 //   }
 //
-// Units, threads and the meaning of every call are those of middleware.h.
+// Units, threads and semantics of every call are those of middleware.h.
 //
-// Functions that create things throw Error; write(), take(), wait() and their companions are noexcept, do not
-// allocate on this side of the interface, and return a status.
+// Functions that create objects throw Error; write(), take(), wait() and the like are noexcept, do not
+// allocate on the host's side of the interface, and return a status.
 //
-// A participant is closed when it and everything made from it is gone; the order does not matter.
+// A participant is closed when it and everything created from it are gone; the order does not matter.
 #pragma once
 
 #include <cstddef>
@@ -60,14 +60,14 @@ struct EndpointSettings {
   perflab_qos qos = default_qos();
   std::string user_data = {};
   const perflab_key* key = nullptr;  // outlives the participant
-  std::vector<perflab_filter> filters = {};  // likewise what they point at
+  std::vector<perflab_filter> filters = {};  // what the filters point to also outlives the participant
 };
 
 // A writer or reader of another participant.
 struct RemoteEndpoint {
   perflab_identity identity;
   bool writes;
-  std::string topic;  // on the wire
+  std::string topic;  // name on the wire
   std::string type;
   std::string user_data;
   std::string topic_data;
@@ -79,12 +79,12 @@ class Writer {
   perflab_status write(std::span<const perflab_bytes> parts, perflab_error& error) noexcept {
     return api_->write(writer_.get(), parts.data(), parts.size(), &error);
   }
-  // Where capabilities().related_samples.
+  // Requires capabilities().related_samples.
   perflab_status write_related(std::span<const perflab_bytes> parts, const perflab_sample_identity* related,
                                std::int64_t* sequence, perflab_error& error) noexcept {
     return api_->write_related(writer_.get(), parts.data(), parts.size(), related, sequence, &error);
   }
-  // For a writer made with `loans`.
+  // Requires a writer created with `loans`.
   perflab_status loan(void*& message, perflab_error& error) noexcept {
     return api_->loan(writer_.get(), &message, &error);
   }
@@ -92,7 +92,7 @@ class Writer {
     return api_->write_loaned(writer_.get(), message, &error);
   }
   void discard_loan(void* message) noexcept { api_->discard_loan(writer_.get(), message); }
-  // Where capabilities().source_timestamps.
+  // Requires capabilities().source_timestamps.
   void stamp_next(std::int64_t source_timestamp_ns) noexcept {
     api_->stamp_next(writer_.get(), source_timestamp_ns);
   }
@@ -122,8 +122,8 @@ class Reader {
     return api_->lifespan(reader_.get(), &writer);
   }
   perflab_identity identity() const noexcept { return api_->reader_identity(reader_.get()); }
-  // Destroys the reader; no callback of it runs once this has returned, and until then they may use it.
-  // Nothing else may be called afterwards.
+  // Destroys the reader; its callbacks may use it until close() returns, and none runs afterwards. No other
+  // function may be called after close().
   void close() noexcept {
     if (!reader_) return;
     api_->destroy_reader(reader_.get());
@@ -171,10 +171,10 @@ class Participant {
   Writer create_writer(const EndpointSettings& settings, const perflab_listener& listener = {});
   Reader create_reader(const EndpointSettings& settings, const perflab_listener& listener = {});
   WaitSet create_waitset();
-  // A JSON object.
+  // Returns a JSON object.
   std::string describe();
-  // Of other participants, whatever their topic, type and QoS. None where capabilities().reports_endpoints is
-  // false: then they are not known.
+  // Endpoints of other participants, regardless of topic, type and QoS. Empty if
+  // capabilities().reports_endpoints is false: then they are unknown.
   std::vector<RemoteEndpoint> remote_endpoints();
 
  private:
@@ -184,12 +184,12 @@ class Participant {
   perflab_endpoint_settings as_c(const EndpointSettings& settings) const;
 
   const perflab_middleware* api_;
-  const perflab_middleware* plugin_;  // below the layer that disturbs, where there is one
+  const perflab_middleware* plugin_;  // the plug-in itself, without the disturbance layer
   std::shared_ptr<perflab_participant> participant_;
 };
 
-// A loaded plug-in. It stays in memory until the process ends: libraries leave thread-exit functions behind
-// that must not be unmapped.
+// A loaded plug-in. It stays in memory until the process ends, because libraries register thread-exit
+// functions that must not be unmapped.
 class Plugin {
  public:
   // Throws Error with one line that names the file and what is wrong with it.
@@ -199,10 +199,10 @@ class Plugin {
   std::string_view summary() const noexcept { return api_->summary; }
   std::string_view version() const noexcept { return api_->version(); }
   perflab_capabilities capabilities() const noexcept { return api_->capabilities(); }
-  // The last one has no name.
+  // The last entry has no name.
   const perflab_policy* policies() const noexcept { return api_->policies(); }
 
-  // What `host.context` points at must outlive the participant.
+  // What `host.context` points to must outlive the participant.
   Participant open(const perflab_host& host, const ParticipantSettings& settings) const;
 
  private:

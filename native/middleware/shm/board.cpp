@@ -22,7 +22,7 @@ std::shared_ptr<Board> Board::of_this_process() {
 Board::Board(Descriptor file)
     : file_(std::move(file)),
       window_(is_sealed_file(file_, sizeof(Memory)) ? Window(file_, 0, sizeof(Memory), true)
-                                                    : throw Failed("shm: what a process sent is no board")) {}
+                                                    : throw Failed("shm: a process sent an invalid board")) {}
 
 std::uint32_t Board::take(Numbers& numbers) {
   const std::lock_guard lock(mutex_);

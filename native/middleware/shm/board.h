@@ -1,5 +1,5 @@
-// What a process shows to all who send to it: the words on which its threads sleep, and how far its readers
-// are.
+// A process's shared data for all its senders: the futexes on which its threads sleep, and the progress of
+// its readers.
 #pragma once
 
 #include <array>
@@ -17,12 +17,12 @@ namespace perflab::middleware::shm {
 
 using support::SharedBell;
 
-// Of one reader and one writer. The reader's process writes it, the writer's reads it.
+// For one reader and one writer. The reader's process writes it, the writer's reads it.
 struct Cell {
-  // How many messages the reader has done with, of those that are for it; modulo 2^32.
+  // How many messages for it the reader has finished with; modulo 2^32.
   alignas(64) std::atomic<std::uint32_t> taken;
-  // Which to ring when there is a message: that of a wait-set, and that of the thread which calls on_data().
-  // 0: none.
+  // The bells to ring for a new message: that of a wait-set, and that of the thread which calls on_data(). 0:
+  // none.
   alignas(64) std::array<std::atomic<std::uint32_t>, 2> bells;
 };
 
@@ -31,20 +31,20 @@ class Board {
   static constexpr std::uint32_t kBells = 1024;
   static constexpr std::uint32_t kCells = 4096;
 
-  // Of this process; gone with the last participant. Throws Failed, as everything here that is not
-  // noexcept.
+  // The board of this process; destroyed with the last participant. Throws Failed, like everything here that
+  // is not noexcept.
   static std::shared_ptr<Board> of_this_process();
   explicit Board(Descriptor file);
 
   const Descriptor& file() const noexcept { return file_; }
-  // Numbers that come from a peer may be any.
+  // A peer may send any number.
   SharedBell& bell(std::uint32_t number) const noexcept { return memory().bells[number % kBells].bell; }
   Cell& cell(std::uint32_t number) const noexcept { return memory().cells[number % kCells]; }
   void ring(std::uint32_t number) const noexcept {
     if (number != 0) bell(number).ring();
   }
 
-  // Numbers of this process's own.
+  // Numbers of this process itself.
   std::uint32_t take_bell();
   void return_bell(std::uint32_t number) noexcept;
   std::uint32_t take_cell();
@@ -58,7 +58,7 @@ class Board {
     std::array<Line, kBells> bells;
     std::array<Cell, kCells> cells;
   };
-  // From 1 on. Those that are returned wait for as long as possible: a peer may still use them.
+  // Counts from 1. Returned numbers are reused as late as possible: a peer may still use them.
   struct Numbers {
     std::uint32_t end;
     const char* what;

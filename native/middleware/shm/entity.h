@@ -1,4 +1,4 @@
-// What writers and readers have in common.
+// The common part of writers and readers.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,12 @@ class Entity : public support::Entity {
   Participant& participant;
 };
 
-// Counts the periods in which no message came.
+// Counts deadline periods without a message.
 class Deadline {
  public:
   explicit Deadline(std::int64_t period_ns) : period_ns_(period_ns) {}
-  // `last_ns`: when the last message came, 0 where none is due. Returns how many periods have ended without
-  // one since the last call.
+  // `last_ns`: time of the last message, 0 if none is due. Returns how many periods have ended without a
+  // message since the last call.
   std::int32_t missed(std::int64_t now_ns, std::int64_t last_ns) noexcept {
     since_ns_ = last_ns == 0 ? 0 : std::max(since_ns_, last_ns);
     std::int32_t count = 0;
@@ -36,7 +36,7 @@ class Deadline {
     for (; now_ns - since_ns_ >= period_ns_; since_ns_ += period_ns_) ++count;
     return count;
   }
-  // When to ask again.
+  // When to check again.
   std::int64_t due_ns(std::int64_t now_ns) const noexcept {
     if (!finite(period_ns_)) return PERFLAB_DURATION_INFINITE;
     return (since_ns_ == 0 ? now_ns : since_ns_) + period_ns_;
@@ -47,7 +47,7 @@ class Deadline {
   std::int64_t since_ns_ = 0;
 };
 
-// How often something is looked at that nobody reports, within a lease.
+// Interval for polling something that is not reported, within a lease.
 inline std::int64_t part_of(std::int64_t lease_ns) noexcept {
   return std::max<std::int64_t>(lease_ns / 4, 1'000'000);
 }

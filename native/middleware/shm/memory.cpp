@@ -17,7 +17,7 @@ void fail(const std::string& what) { throw Failed("shm: " + what + ": " + reason
 
 Descriptor duplicate(const Descriptor& file) {
   Descriptor copy(fcntl(file.number(), F_DUPFD_CLOEXEC, 0));
-  if (!copy.open()) fail("no descriptor is left");
+  if (!copy.open()) fail("no file descriptor is left");
   return copy;
 }
 
@@ -50,8 +50,8 @@ Window::~Window() {
 
 bool Window::grow(std::size_t size) noexcept {
   if (size <= size_) return true;
-  // To a place that is reserved before: the thread sanitizer sees no mremap(), and would take what was there
-  // once for the same memory.
+  // Maps to a newly reserved address: the thread sanitizer does not see mremap(), and would confuse the
+  // memory with what was at an old address.
   void* const place = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return false;
   void* const memory = mremap(data_, size_, size, MREMAP_MAYMOVE | MREMAP_FIXED, place);

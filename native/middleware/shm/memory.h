@@ -1,4 +1,4 @@
-// Memory that processes share.
+// Memory shared between processes.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,22 @@
 
 namespace perflab::middleware::shm {
 
-// Source time stamps.
+// The time for source time stamps.
 inline std::int64_t wall_ns() noexcept { return read_clock(CLOCK_REALTIME); }
 
-// Throws Failed with what could not be done and what errno says of it.
+// Throws Failed with the failed action and the text for errno.
 [[noreturn]] void fail(const std::string& what);
 
-// Another descriptor of the same file. Throws Failed.
+// Duplicates the descriptor. Throws Failed.
 Descriptor duplicate(const Descriptor& file);
 
-// A file of zeros in memory, without a name: it is gone with the last process that has it. Its size is
-// sealed, so that no peer can take pages away from under another. Pages that nobody has touched cost nothing.
-// Throws Failed.
+// An anonymous memory file of zeros: freed with the last process that has it. Its size is sealed, so that no
+// process can truncate it while another uses it. Untouched pages cost nothing. Throws Failed.
 Descriptor make_file(const char* name, std::size_t size);
-// Whether what a peer has sent is such a file of this size.
+// True if a file from a peer is such a file of this size.
 bool is_sealed_file(const Descriptor& file, std::size_t size) noexcept;
 
-// A part of a file, mapped; it does not need the descriptor any more.
+// A mapped part of a file, which no longer needs the descriptor.
 class Window {
  public:
   // Throws Failed.
@@ -38,7 +37,7 @@ class Window {
   ~Window();
   std::uint8_t* data() const noexcept { return data_; }
   std::size_t size() const noexcept { return size_; }
-  // Afterwards it has at least this size, and may lie elsewhere. False where the kernel gives no more.
+  // Enlarges the window to at least this size; it may move. False if the kernel refuses.
   [[nodiscard]] bool grow(std::size_t size) noexcept;
 
  private:

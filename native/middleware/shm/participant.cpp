@@ -22,7 +22,7 @@ auto as_it_is(support::Entity& entity, Function&& function) {
 
 }  // namespace
 
-// ---- where a writer and a reader match ----
+// ---- matching ----
 
 void Matching::introduce(support::Letter& hello) { hello.file = duplicate(own_->file()); }
 

@@ -1,12 +1,12 @@
-// A participant: what it shows to others, what happens where a writer and a reader match, and its threads.
+// A participant: what it shares with peers, what happens when a writer and a reader match, and its threads.
 //
-// Who is there and who belongs together is support/local_domain.h. Participants send along their boards when
-// they meet; a reader that asks for a writer's messages says which of its cells they share, and the writer
-// answers with its ring.
+// support/local_domain.h does discovery and matching. Participants exchange their boards when they meet; a
+// reader that requests a writer's messages sends the cell that they share, and the writer answers with its
+// ring.
 //
-// Threads: the caller's (create, write, take, wait); "shm.control" of the domain, which also watches
-// deadlines and leases; and "shm.data", which calls on_data(), where readers have it. A message passes
-// neither of the two on its way to take(), nor to a thread in a wait-set.
+// Threads: the caller's (create, write, take, wait); "shm.control" of the domain, which also monitors
+// deadlines and leases; and "shm.data", which calls on_data() if readers have it. A message passes through
+// neither of these two on its way to take(), nor to a thread in a wait-set.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ struct ParticipantSettings : support::LocalSettings {
   std::int64_t match_delay_ns;
 };
 
-// What is to be done where participants meet, and a writer and a reader match.
+// What to do when participants meet, and when a writer and a reader match.
 class Matching final : public support::LocalDomain::Plugin {
  public:
   explicit Matching(std::shared_ptr<Board> own) : own_(std::move(own)) {}
@@ -61,7 +61,7 @@ class Participant {
     domain_.remote_endpoints(each);
   }
 
-  // For writers and readers.
+  // Used by writers and readers.
   const ParticipantSettings& settings() const noexcept { return settings_; }
   Board& board() const noexcept { return *board_; }
   std::uint32_t data_bell() const noexcept { return data_bell_; }
@@ -70,7 +70,7 @@ class Participant {
   void enter(Entity& entity);
   void leave(Entity& entity);
   void poke() noexcept { domain_.poke(); }
-  // Under the mutex of the domain, as Matching is called.
+  // Requires the mutex of the domain, which Matching's functions hold.
   void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer,
               std::int32_t count) {
     domain_.report(entity, kind, peer, count);
@@ -79,7 +79,7 @@ class Participant {
   void note_lost(std::uint64_t messages) noexcept { domain_.note_lost(messages); }
 
  private:
-  // The thread that calls on_data(). False where there was nothing new for any reader.
+  // Body of the thread that calls on_data(). False if there was nothing new for any reader.
   bool call_readers();
 
   const ParticipantSettings settings_;
@@ -87,7 +87,7 @@ class Participant {
   const std::uint32_t data_bell_;
   std::string description_;
   std::atomic<bool> stopping_{false};
-  std::vector<Reader*> called_;  // those with on_data(); under the domain's calls()
+  std::vector<Reader*> called_;  // readers with on_data(); guarded by the domain's calls()
   Matching matching_;
   support::LocalDomain domain_;
   std::thread data_;

@@ -30,12 +30,12 @@ std::size_t Reader::matched() const noexcept {
       std::ranges::count_if(sources_, [](const auto& source) { return source->matched; }));
 }
 
-// ---- the way of a message ----
+// ---- the path of a message ----
 
 perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
   const std::lock_guard lock(mutex_);
   for (;;) {
-    // Of several writers it takes the oldest message; and its history is for all of them together.
+    // Takes the oldest message of all writers; the history applies to all of them together.
     Source* first = nullptr;
     Entry entry{};
     std::uint64_t there = 0;
@@ -83,7 +83,7 @@ void Reader::return_sample(perflab_sample* sample) noexcept {
 
 std::unique_ptr<Reader::Copy> Reader::room_for(std::size_t size) {
   if (free_.empty()) {
-    free_.reserve(++copies_);  // so that returning them all never allocates
+    free_.reserve(++copies_);  // so that returning all of them never allocates
     free_.push_back(std::make_unique<Copy>());
   }
   auto copy = std::move(free_.back());
@@ -95,8 +95,8 @@ std::unique_ptr<Reader::Copy> Reader::room_for(std::size_t size) {
   return copy;
 }
 
-// The next message of a writer; false where there is none. Leaves out what is not for anybody any more: what
-// the history drops, what was lost, what has expired.
+// Finds the next message of a writer; false if there is none. Skips messages that the history drops, that
+// were lost, or that have expired.
 bool Reader::find_next(Source& source, Entry& entry) {
   if (!source.ring || !source.problem.empty()) return false;
   try {
@@ -134,8 +134,8 @@ void Reader::done_with(Source& source, std::uint64_t before) {
 }
 
 void Reader::close(Source& source, const std::string& why) {
-  source.problem = "shm: " + info.topic + ": what a writer shows is no ring of messages: " + why +
-                   "; nothing is read from it any more";
+  source.problem = "shm: " + info.topic + ": a writer's ring is invalid: " + why +
+                   "; it is no longer read";
 }
 
 bool Reader::has_data() {
@@ -233,7 +233,7 @@ void Reader::peer_gone(const perflab_identity& writer) {
   if (source == nullptr) return;
   source->gone = true;
   set_unmatched(*source);
-  ring_own_bells();  // it may have died before it did
+  ring_own_bells();  // the writer may have died before it rang
 }
 
 bool Reader::is_alive(const Source& source, std::int64_t now_ns) const noexcept {
@@ -277,7 +277,7 @@ std::int64_t Reader::tick(std::int64_t now_ns) {
       return true;
     }
     if (!source->matched) return false;
-    // A history has come when the writer did.
+    // A history exists as soon as the writer does.
     if (source->ring->next() > source->first)
       last_ns = std::max({last_ns, source->ring->written_ns(), source->matched_ns});
     const std::int64_t lease_ns = source->qos.lease_duration_ns;

@@ -17,7 +17,7 @@ namespace perflab::middleware::shm {
 
 class WaitSet;
 
-// A writer, as its reader sees it.
+// A writer as seen by its reader.
 struct Source {
   perflab_identity writer;
   perflab_qos qos;
@@ -27,14 +27,14 @@ struct Source {
   bool matched = false;
   std::int64_t matched_ns = 0;   // host clock
   bool alive = false;            // liveliness
-  bool gone = false;             // what is in its ring is read nevertheless
-  std::uint64_t first = 0;       // message for this reader
+  bool gone = false;             // messages left in its ring are still read
+  std::uint64_t first = 0;       // first message for this reader
   std::uint64_t at = 0;          // the next one to take
-  std::uint64_t end = 0;         // of those that are there
-  std::uint64_t called_for = 0;  // on_data() has been called for all before this one
+  std::uint64_t end = 0;         // end of the available ones
+  std::uint64_t called_for = 0;  // on_data() was called for all before this one
   std::uint64_t lost = 0;        // not yet reported
-  std::string problem{};         // why nothing is read from it any more
-  bool is_told = false;          // take() has said so
+  std::string problem{};         // why it is no longer read
+  bool is_told = false;          // take() has reported the problem
 };
 
 class Reader : public Entity {
@@ -48,32 +48,32 @@ class Reader : public Entity {
   perflab_status take(perflab_sample* sample, perflab_error* error);
   void return_sample(perflab_sample* sample) noexcept;
 
-  // Whether take() has something to say.
+  // True if take() has a message or an error to return.
   bool has_data();
-  // Whether messages have come since it was asked last.
+  // True if messages have come since the last call.
   bool has_news();
-  // The wait-set's bell; throws Failed where the reader has one already.
+  // Attaches the wait-set's bell; throws Failed if the reader has one already.
   void attach(WaitSet& waitset, std::uint32_t bell);
   void detach() noexcept;
 
-  // On the control thread, under the participant's mutex.
-  // Room for what the writer will show; the number of its cell.
+  // On the control thread, under the participant's mutex. Prepares for a writer's messages; returns the
+  // number of its cell.
   std::uint32_t expect(const perflab_identity& writer, const perflab_qos& offered,
                        std::shared_ptr<Board> board);
   void start(const perflab_identity& writer, const Descriptor& ring, std::uint64_t first);
   void peer_gone(const perflab_identity& writer);
-  // Deadlines, leases and losses; returns when to call it again.
+  // Checks deadlines, leases and losses; returns when to call it again.
   std::int64_t tick(std::int64_t now_ns);
 
  private:
-  // A message that has been taken out of its ring.
+  // A message copied out of its ring.
   struct Copy {
     std::size_t capacity = 0;
     std::unique_ptr<std::uint8_t[]> bytes;
   };
 
   bool keeps_all() const noexcept { return info.qos.history == PERFLAB_KEEP_ALL; }
-  // All under mutex_.
+  // Everything below requires mutex_.
   bool find_next(Source& source, Entry& entry);
   void done_with(Source& source, std::uint64_t before);
   void close(Source& source, const std::string& why);
@@ -83,19 +83,19 @@ class Reader : public Entity {
   bool is_alive(const Source& source, std::int64_t now_ns) const noexcept;
   void set_alive(Source& source, bool alive);
   void set_unmatched(Source& source);
-  // Of the thread that takes.
+  // Used by the taking thread.
   std::unique_ptr<Copy> room_for(std::size_t size);
 
   const bool tells_identities_;
   std::vector<std::unique_ptr<Copy>> free_;
-  std::size_t copies_ = 0;  // made
+  std::size_t copies_ = 0;  // copies allocated
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Source>> sources_;
   WaitSet* waitset_ = nullptr;
   std::uint32_t waitset_bell_ = 0;
 
-  Deadline deadline_;  // on the control thread
+  Deadline deadline_;  // used by the control thread
 };
 
 }  // namespace perflab::middleware::shm

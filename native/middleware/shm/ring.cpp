@@ -9,7 +9,7 @@
 namespace perflab::middleware::shm {
 namespace {
 
-// The file: a page with the header, the table, the bytes.
+// File layout: a page with the header, the table, the bytes.
 constexpr std::size_t kTableAt = 4096;
 constexpr std::size_t kBytesAt = std::size_t{2} << 20;
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
@@ -20,17 +20,17 @@ static_assert(kTableAt + kMostMessages * sizeof(Entry) <= kBytesAt && kLargestMe
 
 constexpr std::size_t table_size(std::size_t entries) { return kTableAt + entries * sizeof(Entry); }
 
-// Messages do not share lines of the caches.
+// Messages do not share cache lines.
 constexpr std::size_t whole_lines(std::size_t size) {
   return (std::max<std::size_t>(size, 1) + 63) / 64 * 64;
 }
 
-// Nothing that was read before can have been read after this, nor anything be written before that is written
-// below.
+// Prevents earlier reads from moving down and later writes from moving up.
 void fence(std::memory_order order) noexcept {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
-    "-Wtsan"  // it knows no fences; writer and readers map the file at addresses of their own
+    "-Wtsan"  // the thread sanitizer does not support fences; processes map the file at different addresses
+              // anyway
   std::atomic_thread_fence(order);
 #pragma GCC diagnostic pop
 }
@@ -72,13 +72,13 @@ std::optional<RingWriter::Place> RingWriter::find_place(std::size_t size) const 
   const std::size_t room = whole_lines(size);
   const std::uint64_t oldest = std::max(oldest_, area_since_);
   const std::size_t begin = oldest == next_ ? end_ : entry(oldest).offset;
-  if (oldest == next_ || end_ > begin) {  // what is there lies from `begin` to `end_`
+  if (oldest == next_ || end_ > begin) {  // the data are from `begin` to `end_`
     if (oldest == next_ ? room <= bytes_.size() - area_begin_ : room <= begin - area_begin_)
       return Place{at_the_beginning, area_begin_};
     if (room <= bytes_.size() - end_) return Place{onward, end_};
     return std::nullopt;
   }
-  // It lies from `begin` to `wrap_end_`, and from the beginning of the area to `end_`.
+  // The data are from `begin` to `wrap_end_`, and from the start of the area to `end_`.
   if (room <= begin - end_) return Place{onward, end_};
   if (room <= bytes_.size() - wrap_end_) return Place{in_a_new_area, wrap_end_};
   return std::nullopt;
@@ -131,7 +131,7 @@ void RingWriter::publish(Entry written) noexcept {
 
 RingReader::RingReader(const Descriptor& file)
     : table_(is_sealed_file(file, kFileSize) ? Window(file, 0, table_size(kFirstEntries), false)
-                                             : throw Rubbish("it is no file of a ring")),
+                                             : throw Rubbish("it is not the file of a ring")),
       bytes_(file, kBytesAt, kFirstBytes, false) {}
 
 bool RingReader::has_forgotten(std::uint64_t number) const noexcept {

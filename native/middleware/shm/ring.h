@@ -1,17 +1,16 @@
-// The ring of one writer: its last messages, once, for all its readers. The writer alone writes it; readers
-// map it read-only and follow at their own pace. How far each of them is stands on the board of its process
-// (board.h).
+// The ring of one writer: its last messages, stored once for all its readers. Only the writer writes it;
+// readers map it read-only and follow at their own pace. The board of each reader's process has the reader's
+// progress (board.h).
 //
-// A message is an entry of a table and a piece of the bytes that the entry points at. Messages are numbered
-// from 1; number n has the entry n modulo the number of entries. Those from `oldest` up to `next` are there.
-// A message becomes visible when `next` moves, after everything else has been written: so a writer that dies
-// on the way leaves nothing. Whoever reads a message that the writer does not wait for looks at `oldest`
-// afterwards, and forgets what it read where that has moved past the message.
+// A message is an entry of a table plus the bytes that the entry refers to. Messages are numbered from 1;
+// number n has entry n modulo the number of entries. Those in [`oldest`, `next`) are available. A message
+// becomes visible when `next` advances, after everything else has been written: a writer that dies in between
+// leaves nothing behind. A reader of a message that the writer does not wait for checks `oldest` afterwards,
+// and discards what it read if `oldest` has passed the message.
 //
-// The file is much larger than what is used of it, and sealed. Table and bytes begin small and grow to what
-// is under way at most; a message that is larger than all bytes so far makes them grow, too. Within them the
-// place of messages goes back to the beginning as soon as there is room, so that what is touched is small and
-// stays in the caches.
+// The file is much larger than the part in use, and sealed. Table and bytes start small and grow only to the
+// amount in flight; a message larger than all bytes so far makes them grow, too. Messages wrap around to the
+// beginning as soon as there is room, so that the memory touched is small and stays in the caches.
 //
 // Example:
 //   RingWriter ring(1, now_ns);                        RingReader reader(duplicate(ring.file()));
@@ -45,18 +44,18 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 64);
 
-// Of the file.
+// At the start of the file.
 struct RingHeader {
   std::atomic<std::uint64_t> next;
   std::atomic<std::uint64_t> oldest;
-  std::atomic<std::int64_t> written_ns;   // the last message; host clock, likewise below
-  std::atomic<std::int64_t> asserted_ns;  // the writer's liveliness
+  std::atomic<std::int64_t> written_ns;   // time of the last message; host clock, likewise below
+  std::atomic<std::int64_t> asserted_ns;  // for the writer's liveliness
   std::atomic<std::uint32_t> entries;     // a power of two
   std::atomic<std::uint32_t>
-      waiting;  // the bell of the writer that waits for readers, on its board; 0: it does not
+      waiting;  // bell on the writer's board while the writer waits for readers; 0: it does not wait
 };
 
-// What a peer shows as a ring is none.
+// A peer's ring is invalid.
 class Rubbish : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -70,17 +69,17 @@ class RingWriter {
   const Descriptor& file() const noexcept { return file_; }
   std::uint64_t next() const noexcept { return next_; }
   std::uint64_t oldest() const noexcept { return oldest_; }
-  // The first that is not as old as that; next() where there is none.
+  // The first message younger than the lifespan; next() if there is none.
   std::uint64_t oldest_living(std::int64_t now_ns, std::int64_t lifespan_ns) const noexcept;
-  // Whether one more message of this size has room beside those that are there.
+  // True if another message of this size fits besides the current ones.
   bool has_room(std::size_t size) const noexcept;
-  // Takes more memory; false where it has as much as it may have.
+  // Takes more memory; false if the limit is reached.
   [[nodiscard]] bool grow(std::size_t size) noexcept;
-  // Readers can have those from `number` on, which is at most next().
+  // Drops messages before `number`, which is at most next().
   void forget_before(std::uint64_t number) noexcept;
-  // Where the bytes of the next message go; it has room.
+  // Where to write the bytes of the next message. Precondition: it has room.
   std::uint8_t* place(std::size_t size) noexcept;
-  // The message that was put there can be read; its number and offset are filled in here.
+  // Makes the message written there visible; fills in its number and offset.
   void publish(Entry entry) noexcept;
 
   void assert_alive(std::int64_t now_ns) noexcept { header().asserted_ns.store(now_ns); }
@@ -89,7 +88,7 @@ class RingWriter {
  private:
   RingHeader& header() const noexcept { return *reinterpret_cast<RingHeader*>(table_.data()); }
   Entry& entry(std::uint64_t number) const noexcept;
-  // Where the bytes of a message can lie.
+  // A possible position of a message's bytes.
   struct Place {
     enum class How { onward, at_the_beginning, in_a_new_area } how;
     std::size_t offset;
@@ -102,17 +101,17 @@ class RingWriter {
   std::uint64_t next_;
   std::uint64_t oldest_;
   std::uint32_t entries_;
-  // The area where messages go around: from here to the end of the bytes, those from `area_since_` on. There
-  // are others before it only while older messages are.
+  // Messages circulate in the area from here to the end of the bytes, starting with number `area_since_`.
+  // Before it there are only older messages.
   std::size_t area_begin_ = 0;
   std::uint64_t area_since_;
-  std::size_t end_ = 0;       // of the last message
-  std::size_t wrap_end_ = 0;  // of the last one before it went back to the beginning of the area
+  std::size_t end_ = 0;       // end of the last message
+  std::size_t wrap_end_ = 0;  // end of the last message before wrapping to the start of the area
 };
 
 class RingReader {
  public:
-  // Throws Rubbish, or Failed where the kernel gives no memory.
+  // Throws Rubbish, or Failed if the kernel provides no memory.
   explicit RingReader(const Descriptor& file);
 
   std::uint64_t next() const noexcept { return header().next.load(); }
@@ -120,9 +119,9 @@ class RingReader {
   std::int64_t written_ns() const noexcept { return header().written_ns.load(); }
   std::int64_t asserted_ns() const noexcept { return header().asserted_ns.load(); }
   std::uint32_t waiting() const noexcept { return header().waiting.load(); }
-  // The entry of a message below next(); false where the writer has forgotten it. Throws Rubbish.
+  // The entry of a message below next(); false if the writer has dropped it. Throws Rubbish.
   bool find(std::uint64_t number, Entry& entry);
-  // Its bytes; false where the writer has forgotten it meanwhile.
+  // Copies its bytes; false if the writer has dropped it meanwhile.
   bool copy(const Entry& entry, std::uint8_t* to) const noexcept;
 
  private:

@@ -46,8 +46,7 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
     return woken_.exchange(false) || *ready_count > 0;
   };
   if (look()) return PERFLAB_OK;
-  // Not by sleeping until now: the kernel would still sleep for the thread's timer slack (50 us unless
-  // changed).
+  // Do not sleep until now: the kernel would still sleep for the thread's timer slack (50 us by default).
   if (timeout_ns <= 0) return PERFLAB_TIMEOUT;
   return board_->bell(bell_).wait_until(support::monotonic_after(timeout_ns), look) ? PERFLAB_OK
                                                                                     : PERFLAB_TIMEOUT;

@@ -1,4 +1,4 @@
-// Waiting for readers: a thread in wait() sleeps on a bell, which the writers ring themselves.
+// Waiting for readers: a thread in wait() sleeps on a bell, which the writers ring.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ class WaitSet {
   const std::shared_ptr<Board> board_;
   const std::uint32_t bell_;
   std::atomic<bool> woken_{false};
-  // Changed only while nobody waits.
+  // Only changed while no thread waits.
   std::vector<std::pair<Reader*, std::uint64_t>> attachments_;
   std::size_t first_ = 0;  // where collecting starts
 };

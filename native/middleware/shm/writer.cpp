@@ -10,7 +10,7 @@
 namespace perflab::middleware::shm {
 namespace {
 
-// The first of the last `depth` messages, where `next` is the number of the one after them.
+// The first of the last `depth` messages, if `next` is the number of the following one.
 std::uint64_t last(std::int32_t depth, std::uint64_t next) noexcept {
   const auto count = static_cast<std::uint64_t>(std::max(depth, 1));
   return next > count ? next - count : 1;
@@ -34,7 +34,7 @@ std::size_t Writer::matched() const noexcept {
   return targets_.size();
 }
 
-// ---- the way of a message ----
+// ---- the path of a message ----
 
 perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
                              const perflab_sample_identity* related, std::int64_t* sequence,
@@ -72,8 +72,8 @@ perflab_status Writer::write(const perflab_bytes* parts, std::size_t part_count,
   return PERFLAB_OK;
 }
 
-// Where the ring is full it first forgets what nobody needs any more, then grows, then drops what nobody was
-// promised.
+// If the ring is full, first drops messages that no reader needs any more, then grows, then drops messages
+// that were not guaranteed.
 Writer::Room Writer::make_room(std::size_t size, perflab_error* error) noexcept {
   while (!ring_->has_room(size)) {
     const std::uint64_t history = history_from();
@@ -109,7 +109,7 @@ Writer::Room Writer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size
                                    perflab_error* error) {
   if (bell_ == 0) bell_ = participant.board().take_bell();
   ring_->set_waiting(bell_);
-  lock.unlock();  // readers come and go meanwhile
+  lock.unlock();  // readers may be added and removed meanwhile
   Room room = Room::later;
   const std::int64_t until_ns = support::monotonic_after(participant.settings().max_blocking_time_ns);
   participant.board().bell(bell_).wait_until(until_ns, [&] {
@@ -128,15 +128,15 @@ Writer::Room Writer::wait_for_room(std::unique_lock<std::mutex>& lock, std::size
 std::uint64_t Writer::needed_from(Target& target) {
   const std::uint64_t next = ring_->next();
   const std::uint32_t taken = target.board->cell(target.cell).taken.load();
-  // The counter goes round; never by that much at once. A reader whose counter makes no sense is not waited
-  // for.
+  // The counter wraps around, but never by a full turn at once. A reader with an implausible counter is not
+  // waited for.
   const auto more = taken - static_cast<std::uint32_t>(target.done - target.first);
   target.done += std::min<std::uint64_t>(more, next - target.done);
   const bool keeps_all = target.qos.history == PERFLAB_KEEP_ALL;
   return keeps_all ? target.done : std::max(target.done, last(target.qos.depth, next));
 }
 
-// The oldest message for readers that come later.
+// The oldest message for readers that join later.
 std::uint64_t Writer::history_from() const noexcept {
   const std::uint64_t next = ring_->next();
   if (info.qos.durability == PERFLAB_VOLATILE) return next;
@@ -172,7 +172,7 @@ void Writer::peer_gone(const perflab_identity& reader) {
   const std::lock_guard lock(mutex_);
   if (std::erase_if(targets_, [&](const Target& target) { return same(target.reader, reader); }) == 0) return;
   participant.report(*this, PERFLAB_UNMATCHED, reader, 1);
-  if (bell_ != 0) participant.board().ring(bell_);  // it may have waited for this one
+  if (bell_ != 0) participant.board().ring(bell_);  // it may have waited for this reader
 }
 
 std::int64_t Writer::tick(std::int64_t now_ns) {

@@ -1,7 +1,6 @@
-/* The smallest middleware in C: a queue for each reader, within one process. docs/new-middleware.md goes through it.
- *
- * One mutex is over everything, and there is no thread: who writes puts a copy of the message into the queue of each reader
- * that belongs to it, and wakes who waits. */
+/* The smallest middleware in C: one queue per reader, within one process. docs/new-middleware.md explains
+ * it. One mutex guards everything, and there is no thread: a writer puts a copy of the message into the
+ * queue of each matching reader, and wakes waiting threads. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,10 +14,10 @@
 
 static const char* version(void) { return "1"; }
 
-/* What is true; the conformance suite holds the plug-in to it. */
+/* Declare what is true; the conformance suite checks it. */
 static perflab_capabilities capabilities(void) { return (perflab_capabilities){.across_processes = false}; }
 
-/* What is not here is refused by the host. The suite proves what is. */
+/* The host refuses undeclared policies. The suite tests the declared ones. */
 static const perflab_policy* policies(void) {
   static const perflab_policy all[] = {{"history", PERFLAB_SUPPORTED, NULL}, {NULL, PERFLAB_REFUSED, NULL}};
   return all;
@@ -33,7 +32,7 @@ static perflab_status fail(perflab_error* error, perflab_status status, const ch
   return status;
 }
 
-/* ---- step 2: the way of a message ---- */
+/* ---- step 2: the path of a message ---- */
 
 struct perflab_participant {
   perflab_host host;
@@ -118,7 +117,7 @@ static perflab_status write_message(perflab_writer* writer, const perflab_bytes*
     *reader->newest = message;
     reader->newest = &message->next;
     ++reader->waiting;
-    /* The oldest gives way. */
+    /* Drop the oldest. */
     if (reader->qos.history == PERFLAB_KEEP_LAST && reader->waiting > reader->qos.depth) free(pop(reader));
     if (reader->waitset != NULL) pthread_cond_signal(&reader->waitset->changed);
   }
@@ -146,7 +145,7 @@ static void return_sample(perflab_reader* reader, perflab_sample* sample) {
   free(sample->loan);
 }
 
-/* ---- step 3: who belongs together, and who waits ---- */
+/* ---- step 3: matching, and waiting ---- */
 
 static void tell(const Endpoint* one, perflab_event_kind kind, const Endpoint* other) {
   if (one->listener.on_event == NULL) return;
@@ -180,7 +179,7 @@ static perflab_status enter(perflab_participant* participant, const perflab_endp
                             const perflab_listener* listener, Endpoint** made_one, perflab_error* error) {
   const perflab_qos* qos = &settings->qos;
   if (settings->topic[0] == '\0' || settings->type[0] == '\0')
-    return fail(error, PERFLAB_BAD_OPTION, "smallest_c: an empty topic or type; right would be e.g. rt/amazon");
+    return fail(error, PERFLAB_BAD_OPTION, "smallest_c: topic or type is empty; right would be e.g. rt/amazon");
   if (qos->history == PERFLAB_KEEP_LAST && qos->depth <= 0)
     return fail(error, PERFLAB_BAD_OPTION, "smallest_c: history depth %d; right would be at least 1", qos->depth);
   if (qos->deadline_ns <= 0)
@@ -290,7 +289,7 @@ static perflab_status attach(perflab_waitset* set, perflab_reader* reader, uint6
   return PERFLAB_OK;
 }
 
-/* From the first that did not fit the time before, and round. */
+/* Start, circularly, with the first that did not fit last time. */
 static size_t collect(perflab_waitset* set, uint64_t* ready, size_t capacity) {
   size_t count = 0;
   for (size_t i = 0; i < set->count; ++i) {

@@ -1,6 +1,7 @@
-// The smallest middleware in C++: a queue for each reader, within one process. docs/new-middleware.md goes through it.
+// The smallest middleware in C++: one queue per reader, within one process. docs/new-middleware.md explains
+// it.
 //
-// There is no thread: who writes puts a copy of the message into the queue of each reader that belongs to it.
+// There is no thread: a writer puts a copy of the message into the queue of each matching reader.
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -19,7 +20,7 @@
 
 namespace perflab::middleware::smallest {
 
-// ---- step 2: the way of a message ----
+// ---- step 2: the path of a message ----
 
 struct Participant {
   Participant(const perflab_host& lent, const support::LocalSettings& given) : host(lent), settings(given) {}
@@ -29,13 +30,13 @@ struct Participant {
   const support::LocalSettings settings;
 };
 
-// A writer or reader, in the one list of the process.
+// A writer or reader, in the global list of the process.
 class Endpoint {
  public:
   Endpoint(Participant& of, bool writes, const perflab_endpoint_settings& settings, const perflab_listener* called)
       : participant_(of),
         writes_(writes),
-        info_(support::checked_endpoint("smallest_cpp", settings)),  // throws what is wrong with them
+        info_(support::checked_endpoint("smallest_cpp", settings)),  // throws if they are wrong
         listener_(called != nullptr ? *called : perflab_listener{}) {
     const std::uint32_t number = ++made;
     std::memcpy(id_.bytes, &number, sizeof number);
@@ -50,7 +51,7 @@ class Endpoint {
   }
 
  protected:
-  // ---- step 3: who belongs together ----
+  // ---- step 3: matching ----
   bool belongs_to(const Endpoint& other) const {
     return writes_ != other.writes_ && participant_.settings.domain == other.participant_.settings.domain &&
            !participant_.settings.ignore_local_endpoints && info_.topic == other.info_.topic &&
@@ -102,7 +103,7 @@ struct Message {
   std::vector<std::uint8_t> bytes;
 };
 
-// The wait-set is support/waitset.h: it asks has_data(), and is told ready().
+// The wait-set of support/waitset.h calls has_data(), and gets ready() calls.
 class Reader : public Endpoint, public support::Attachment {
  public:
   Reader(Participant& of, const perflab_endpoint_settings& settings, const perflab_listener* called)
@@ -115,7 +116,7 @@ class Reader : public Endpoint, public support::Attachment {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(message));
     const auto depth = static_cast<std::size_t>(info_.qos.depth);
-    if (info_.qos.history == PERFLAB_KEEP_LAST && queue_.size() > depth) queue_.pop_front();  // the oldest gives way
+    if (info_.qos.history == PERFLAB_KEEP_LAST && queue_.size() > depth) queue_.pop_front();  // drop the oldest
     size_.store(queue_.size());
     ready();
   }
@@ -160,7 +161,7 @@ class Writer : public Endpoint {
     });
     return PERFLAB_OK;
   }
-  void stamp_next(std::int64_t) noexcept {}  // is not called without source time stamps
+  void stamp_next(std::int64_t) noexcept {}  // never called without source time stamps
 };
 
 using WaitSet = support::WaitSet<Reader>;
@@ -176,16 +177,16 @@ namespace {
 
 using namespace perflab::middleware::support;
 
-// What is true; the conformance suite holds the plug-in to it.
+// Declare what is true; the conformance suite checks it.
 perflab_capabilities capabilities() { return {}; }
 
-// What is not here is refused by the host. The suite proves what is.
+// The host refuses undeclared policies. The suite tests the declared ones.
 const perflab_policy* policies() {
   static constexpr perflab_policy kPolicies[] = {supported("history"), kLastPolicy};
   return kPolicies;
 }
 
-// What open() is given is checked before anything is begun; what is thrown becomes a status and a line of text.
+// Checks the arguments of open() before anything starts; an exception becomes a status and a line of text.
 LocalSettings settings(const perflab_participant_settings& given) {
   const Options options("smallest_cpp", {given.options, given.option_count}, {});
   return local_settings("smallest_cpp", given, options, "leaves no process");

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kSecond_ns = 1'000'000'000;
 
-// The kernel finds a futex of one process faster.
+// The kernel finds a process-private futex faster.
 constexpr int in_reach(bool shared, int operation) {
   return shared ? operation : operation | FUTEX_PRIVATE_FLAG;
 }
@@ -23,7 +23,7 @@ template <bool kShared>
 bool BasicBell<kShared>::sleep(std::int64_t until_ns) noexcept {
   static_assert(sizeof asleep_ == 4 && decltype(asleep_)::is_always_lock_free);
   const timespec until{until_ns / kSecond_ns, until_ns % kSecond_ns};
-  // With a bit set the time is absolute.
+  // FUTEX_WAIT_BITSET takes an absolute time.
   const long result = syscall(SYS_futex, &asleep_, in_reach(kShared, FUTEX_WAIT_BITSET), kAsleep,
                               until_ns == INT64_MAX ? nullptr : &until, nullptr, FUTEX_BITSET_MATCH_ANY);
   return result == 0 || errno != ETIMEDOUT;

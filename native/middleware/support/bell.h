@@ -1,5 +1,5 @@
-// A thread sleeps until another one says that there is something to look at. Ringing costs one load while
-// nobody sleeps, no lock and no allocation.
+// Lets a thread sleep until another one signals that there is work. Ringing costs one load while nobody
+// sleeps, no lock and no allocation.
 //
 // Example:
 //   std::atomic<int> work{0};
@@ -9,9 +9,9 @@
 //   work.fetch_add(1, std::memory_order_seq_cst);
 //   bell.ring();
 //
-// No ring is missed: the one who rings stores first and then reads whether somebody sleeps, and the one who
-// sleeps says so first and then looks. Both orders hold only if what is looked at is read and written with
-// memory_order_seq_cst.
+// No ring is missed: the ringing thread stores first and then reads whether a thread sleeps; the sleeping
+// thread marks itself first and then checks the condition. This order only holds if the condition is read and
+// written with memory_order_seq_cst.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@
 
 namespace perflab::middleware::support {
 
-// kShared: also for other processes, which map it; zeros are one on which nobody sleeps.
+// kShared: also works across processes that map it; all zeros is a bell without sleepers.
 template <bool kShared>
 class BasicBell {
  public:
-  // Returns true as soon as `ready` does, which is asked at first, after each ring, and at times for no
-  // reason; false if it does not until `until_ns` (CLOCK_MONOTONIC; INT64_MAX: no limit). One thread at a
-  // time.
+  // Returns true as soon as `ready` does; `ready` is evaluated first, after each ring, and sometimes
+  // spuriously. False if it stays false until `until_ns` (CLOCK_MONOTONIC; INT64_MAX: no limit). One thread
+  // at a time.
   template <typename Ready>
   bool wait_until(std::int64_t until_ns, Ready&& ready) noexcept {
     for (bool in_time = true;;) {
@@ -49,7 +49,7 @@ class BasicBell {
   static constexpr std::uint32_t kAwake = 0;
   static constexpr std::uint32_t kAsleep = 1;
 
-  // False when the time is over; otherwise it was woken, or not put to sleep.
+  // False if the time is over; otherwise it was woken, or did not sleep.
   bool sleep(std::int64_t until_ns) noexcept;
   void wake() noexcept;
 
@@ -61,7 +61,7 @@ extern template class BasicBell<true>;
 using Bell = BasicBell<false>;
 using SharedBell = BasicBell<true>;
 
-// `timeout_ns` from now on CLOCK_MONOTONIC; INT64_MAX where that is beyond it.
+// `timeout_ns` from now on CLOCK_MONOTONIC; INT64_MAX on overflow.
 std::int64_t monotonic_after(std::int64_t timeout_ns) noexcept;
 
 }  // namespace perflab::middleware::support

@@ -7,9 +7,9 @@
 namespace perflab::middleware::support {
 namespace {
 
-constexpr std::uint64_t kSmallMessageSize = 14720;  // Cyclone's own
+constexpr std::uint64_t kSmallMessageSize = 14720;  // Cyclone's default
 constexpr std::uint64_t kRoomForLargeMessages = 1u << 20;
-// Cyclone sends a fragment with its headers in one packet only if they fit.
+// Cyclone sends a fragment and its headers in one packet only if both fit.
 constexpr std::uint64_t kFragmentHeaders = 500;
 
 std::string byte_count(std::uint64_t bytes) { return std::to_string(bytes) + " B"; }
@@ -28,8 +28,8 @@ std::string cyclonedds_xml(const DdsSettings& settings, std::uint64_t receive_bu
   std::string discovery = element("ParticipantIndex", "auto") +
                           element("MaxAutoParticipantIndex", std::to_string(settings.last_index)) +
                           element("LeaseDuration", std::to_string(settings.lease_duration_ns) + " ns");
-  // Without multicast each participant announces itself to every port that another might have. The address is
-  // numeric so that no resolver library is loaded.
+  // Without multicast each participant announces itself to every port that another might have. The numeric
+  // address avoids loading a resolver library.
   if (settings.interface.loopback) discovery += element("Peers", "<Peer address=\"127.0.0.1\"/>");
   const std::string general =
       element("Interfaces", "<NetworkInterface name=\"" + escaped(settings.network) + "\"/>") +

@@ -1,5 +1,6 @@
-// What perflab sets of DDS, whichever library it is and whoever makes its participants, a plug-in or ROS 2:
-// what is compared is configured alike. Written down by cyclonedds.h, fastdds.h and fastdds/participant.cpp.
+// perflab's DDS settings, independent of the library and of whether a plug-in or ROS 2 creates the
+// participants: what is compared is configured alike. Translated by cyclonedds.h, fastdds.h and
+// fastdds/participant.cpp.
 //
 // Example:
 //   const Options options("cyclonedds", given.options, {"lease_duration", "max_blocking_time", ...});
@@ -19,40 +20,41 @@
 
 namespace perflab::middleware::support {
 
-// The largest datagram of UDP that both libraries send.
+// The largest UDP datagram that both libraries send.
 constexpr std::uint64_t kLargestMessageSize = 65500;
 
 struct SocketBuffer {
-  std::uint64_t requested = 4u << 20;  // bytes: a message of 4 MB fits
-  std::uint64_t limit = 0;             // the kernel grants no more (net.core.rmem_max, wmem_max)
+  std::uint64_t requested = 4u << 20;  // bytes, enough for a message of 4 MB
+  std::uint64_t limit = 0;             // kernel limit (net.core.rmem_max, wmem_max)
 };
 
-// The defaults are those of the options of the same names.
+// Defaults are those of the options with the same names.
 struct DdsSettings {
-  std::string middleware;  // for the text of errors
+  std::string middleware;  // for error messages
   std::uint32_t domain = 0;
   bool ignore_local_endpoints = false;
 
   std::string network = "lo";
   Interface interface {};
-  std::uint32_t last_index = 0;  // of the participants that may be there, for the peers without multicast
+  std::uint32_t last_index = 0;  // highest participant index, for peers without multicast
 
   SocketBuffer receive_buffer{};
   SocketBuffer send_buffer{};
   std::optional<std::uint64_t>
-      max_message_size{};  // bytes of a datagram; the library's writer knows the default
+      max_message_size{};  // largest datagram, bytes; empty: the library's default
   std::int64_t lease_duration_ns = 10'000'000'000;
   std::int64_t max_blocking_time_ns = 1'000'000'000;
-  Credentials credentials{};  // of DDS Security
+  Credentials credentials{};  // for DDS Security
 };
 
-// Without options. Throws BadInput where there is no such domain or network, Unsupported where
-// not all participants could find each other on it.
+// The settings without any options. Throws BadInput if the domain or network does not exist, Unsupported if
+// the participants could not all discover each other on it.
 DdsSettings dds_settings(const std::string& middleware, std::uint32_t domain, const std::string& network,
                          std::uint32_t participants_expected);
 
-// With the options lease_duration, max_blocking_time, max_message_size, security, socket_receive_buffer and
-// socket_send_buffer. `least_socket_buffer`: smaller ones the library refuses.
+// The settings from the options lease_duration, max_blocking_time, max_message_size, security,
+// socket_receive_buffer and socket_send_buffer. `least_socket_buffer`: the smallest one that the library
+// accepts.
 DdsSettings read_dds_settings(const std::string& middleware, const perflab_participant_settings& given,
                               const Options& options, std::uint64_t least_socket_buffer);
 

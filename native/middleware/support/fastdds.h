@@ -1,5 +1,5 @@
-// How perflab configures a Fast DDS that others make participants of, as ROS 2 does: by a profile in XML. The
-// plug-in sets the same by the library's own classes (fastdds/participant.cpp).
+// perflab's configuration of Fast DDS as an XML profile, for participants created by others, e.g. ROS 2. The
+// plug-in applies the same settings through the library's classes (fastdds/participant.cpp).
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace perflab::middleware::support {
 
-// When a participant announces itself: often while it is new, and then for as long as it is there. The
-// library's 5 announcements in half a second leave others unmatched for seconds when the first are lost.
+// When a participant announces itself: frequently while it is new, then periodically. The library's default
+// of 5 announcements in half a second leaves participants unmatched for seconds if the first ones are lost.
 struct Announcements {
   std::uint32_t count = 40;
   std::int64_t first_period_ns = 50'000'000;
@@ -18,8 +18,7 @@ struct Announcements {
 };
 Announcements announcements(const DdsSettings& settings);
 
-// Over UDP on the interface of the settings alone, and within the machine by shared memory where that is
-// wanted.
+// UDP only on the interface of the settings; shared memory within the machine if requested.
 std::string fastdds_xml(const DdsSettings& settings, bool shared_memory);
 
 }  // namespace perflab::middleware::support

@@ -1,4 +1,4 @@
-// Content filters: the host is asked, and what came of it is counted by where the library asks.
+// Evaluates content filters by the host, and counts the results per call site.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace perflab::middleware::support {
 
 class FilterCounts {
  public:
-  // Any thread may ask.
+  // Thread-safe.
   bool wants(const perflab_filter& filter, const void* data, std::size_t size) noexcept {
     const perflab_bytes whole{data, size};
     const bool wanted = filter.wants(filter.context, &whole, 1);

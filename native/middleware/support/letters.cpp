@@ -43,21 +43,21 @@ Descriptor new_socket(const std::string& plugin) {
   return socket;
 }
 
-// False where another has the name.
+// False if the name is taken.
 bool bind_to(const std::string& plugin, const Descriptor& socket, const Address& address) {
   if (bind(socket.number(), address.get(), address.length) == 0) return true;
   if (errno != EADDRINUSE) fail(plugin, "cannot take a name of the domain");
   return false;
 }
 
-// Abstract names have no permissions: another user could have it, or connect to it.
+// Abstract names have no permissions: another user may own one, or connect to it.
 bool is_of_this_user(const Descriptor& socket) {
   ucred peer{};
   socklen_t length = sizeof peer;
   return getsockopt(socket.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == getuid();
 }
 
-// What sendmsg() and recvmsg() want: a head, names, and room for a descriptor.
+// The arguments of sendmsg() and recvmsg(): a header, names, and space for a descriptor.
 struct Envelope {
   Envelope(const Letter::Head& head, const std::string& names)
       : pieces{{{const_cast<Letter::Head*>(&head), sizeof head},
@@ -124,7 +124,7 @@ std::optional<Letter> receive(const Descriptor& socket, bool& gone) {
 
 Seat take_seat(const std::string& plugin, std::uint32_t domain) {
   using namespace std::chrono_literals;
-  // Held for as long as connecting to all takes, some milliseconds, and never while waiting for another.
+  // Held while connecting to all participants, some milliseconds, but never while waiting for another.
   const Descriptor joining = new_socket(plugin);
   while (!bind_to(plugin, joining, Address(plugin, domain, "join"))) std::this_thread::sleep_for(1ms);
   Seat seat;
@@ -142,7 +142,7 @@ Seat take_seat(const std::string& plugin, std::uint32_t domain) {
   }
   if (seat.number < 0) {
     throw Failed(plugin + ": domain " + std::to_string(domain) + " has " + std::to_string(kSeats) +
-                 " participants already, which is as many as it can have");
+                 " participants already, which is the maximum");
   }
   return seat;
 }

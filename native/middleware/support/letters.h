@@ -1,10 +1,11 @@
-// How participants of one machine find each other and talk, apart from messages: letters over AF_UNIX
-// sockets.
+// Control messages ("letters") between participants of one machine, over AF_UNIX sockets: discovery and
+// matching.
 //
 // Each participant of a domain listens on the first free of kSeats abstract names
-// ("perflab-<plug-in>.<user>.<domain>.<n>") and connects to all who were there before it; both ends send. Who
-// joins holds one more name meanwhile, so that of two one is always the later one. The kernel removes names
-// and connections with the process, however it ends: nothing is left behind, and peers see the end at once.
+// ("perflab-<plug-in>.<user>.<domain>.<n>") and connects to all that exist already; both ends send. A joining
+// participant holds one additional name meanwhile, so that of two one is always later. The kernel removes
+// names and connections when the process ends in any way: nothing is left behind, and peers notice the end at
+// once.
 #pragma once
 
 #include <cstddef>
@@ -20,24 +21,24 @@
 namespace perflab::middleware::support {
 
 inline constexpr int kSeats = 256;
-// Changes whenever the meaning of a letter does, or of what a plug-in sends along.
+// Changes whenever the meaning of a letter or of its attachments changes.
 inline constexpr std::uint32_t kMagic = 0x504c4d34;  // "PLM4"
-// Of topic, type and text together.
+// Maximum total length of topic, type and text.
 inline constexpr std::size_t kLongestNames = 32 << 10;
 
 enum class Kind : std::uint32_t {
-  hello,   // the first from either end: `from` is the participant
-  writer,  // `from` exists, with this QoS, topic, type and user data
-  reader,  // likewise
-  gone,    // `from` does not exist any more
+  hello,   // the first letter in either direction; `from` is the participant
+  writer,  // the writer `from` exists, with this QoS, topic, type and user data
+  reader,  // the same for a reader
+  gone,    // `from` no longer exists
   match,   // the reader `from` wants the messages of the writer `to`
-  start,   // the answer to `match`: the writer `from` has the reader `to` among those that it writes for
+  start,   // the answer to `match`: the writer `from` now sends to the reader `to`
 };
 
-// With `hello`, `match` and `start` a plug-in sends along what it needs: a number, a file, text (any bytes).
+// With `hello`, `match` and `start` a plug-in attaches what it needs: a number, a file, text (any bytes).
 
 struct Letter {
-  // As it travels, with the names behind it.
+  // The wire format, followed by the names.
   struct Head {
     std::uint32_t magic = kMagic;
     Kind kind{};
@@ -54,19 +55,19 @@ struct Letter {
 };
 
 enum class Sent { yes, later, gone };
-// Neither blocks. `later`: the other end has not read enough yet.
+// Neither function blocks. `later`: the peer has not read enough yet.
 Sent send(const Descriptor& socket, const Letter& letter);
-// The next letter that has come. `gone`: there will be none, or what came is none.
+// The next letter received. `gone`: the connection has ended, or the data are invalid.
 std::optional<Letter> receive(const Descriptor& socket, bool& gone);
 
 struct Seat {
   Descriptor listener;
   int number = 0;
-  std::vector<Descriptor> others;  // connected to those who were there
+  std::vector<Descriptor> others;  // connections to participants that were there before
 };
-// `plugin` is whose domain it is: those of different plug-ins do not meet. Throws Failed when all are taken.
+// `plugin` separates domains: different plug-ins do not meet. Throws Failed if all seats are taken.
 Seat take_seat(const std::string& plugin, std::uint32_t domain);
-// The next waiting connection of this user, if any.
+// The next waiting connection by this user, if any.
 Descriptor accept_connection(const Descriptor& listener);
 
 }  // namespace perflab::middleware::support

@@ -1,4 +1,4 @@
-// What plug-ins want to know of a library that they use, and what becomes of its log.
+// Helpers for plug-ins over a library: its version and its log.
 #pragma once
 
 #include <deque>
@@ -8,12 +8,12 @@
 
 namespace perflab::middleware::support {
 
-// The version in the name of the shared object that has this function, "0.10.2" of libddsc.so.0.10.2;
-// "unknown" if the name does not tell.
+// The version in the file name of the shared object that contains this function, "0.10.2" for
+// libddsc.so.0.10.2; "unknown" if the name has none.
 std::string version_of(const void* function);
 
-// Libraries write warnings and errors to the terminal. A plug-in prints nothing: the last lines are kept
-// here, and end up in error texts and in describe(). From any thread.
+// Libraries write warnings and errors to the terminal, but a plug-in must not print. The last lines are kept
+// here, for error texts and describe(). Thread-safe.
 class Log {
  public:
   void keep(std::string line);

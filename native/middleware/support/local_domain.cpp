@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t kProcessBytes = 8;
 
-// Of every identity: 8 random bytes of the process and 4 of the participant; the last 4 number the
-// participant's entities, 0 is the participant itself.
+// Every identity starts with 8 random bytes for the process and 4 for the participant; the last 4 number its
+// entities, 0 is the participant itself.
 perflab_identity random_identity() {
   const auto draw = [](std::uint8_t* to, std::size_t size) {
     if (getrandom(to, size, 0) != static_cast<ssize_t>(size))
@@ -62,10 +62,12 @@ Endpoint checked_endpoint(const char* plugin, const perflab_endpoint_settings& s
   Endpoint info{settings.qos, settings.topic, settings.type, user_data_of(settings)};
   const std::string name = plugin;
   if (info.topic.size() + info.type.size() + info.user_data.size() > kLongestNames)
-    throw BadInput(name + ": an endless topic, type or user data; right would be e.g. rt/amazon");
+    throw BadInput(name + ": topic, type or user data is not terminated or too long; right would be e.g. "
+                          "rt/amazon");
   if (settings.loans) {
     throw Unsupported(name + ": topic '" + info.topic +
-                      "' shall pass loaned messages, which this middleware does not lend; right would be unique or shared");
+                      "' shall pass loaned messages, which this middleware does not support; right would be "
+                      "unique or shared");
   }
   return info;
 }
@@ -79,7 +81,7 @@ LocalDomain::LocalDomain(const char* name, const perflab_host& host, const Setti
       identity_(random_identity()),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       poke_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!epoll_.open() || !poke_.open()) throw Failed(name_ + ": no descriptor is left");
+  if (!epoll_.open() || !poke_.open()) throw Failed(name_ + ": no file descriptor is left");
   peers_.push_back({.socket = {}, .identity = identity_, .has_greeted = true, .shown = std::move(own)});
   Seat seat = take_seat(name_, settings.domain);
   listener_ = std::move(seat.listener);
@@ -116,7 +118,7 @@ void LocalDomain::poke() noexcept {
   [[maybe_unused]] const ssize_t written = ::write(poke_.number(), &one, sizeof one);
 }
 
-// ---- endpoints come and go ----
+// ---- endpoints appear and disappear ----
 
 void LocalDomain::enter(Entity& entity) {
   const std::lock_guard lock(mutex_);
@@ -147,7 +149,8 @@ void LocalDomain::consider(Entity& own, const perflab_identity& identity, const 
   if (settings_.ignore_local_endpoints && of_one_process(identity, identity_)) return;
   const Endpoint& info = remote.info;
   if (own.is_writer == remote.is_writer || own.info.topic != info.topic || own.info.type != info.type) return;
-  if (!rule::OneInCommon::fits(own.info.qos.partition, info.qos.partition)) return;  // not a fault: they are apart
+  if (!rule::OneInCommon::fits(own.info.qos.partition, info.qos.partition)) return;  // not an error:
+                                                                                     // different partitions
   const char* const policy = own.is_writer ? incompatible_policy(own.info.qos, info.qos)
                                            : incompatible_policy(info.qos, own.info.qos);
   if (policy != nullptr) {
@@ -231,7 +234,7 @@ void LocalDomain::run_control() {
     }
     deliver_events();
     std::array<epoll_event, 32> ready;
-    // Rounded up, or the last millisecond would be spun away.
+    // Rounded up, otherwise the last millisecond would be spent spinning.
     const std::int64_t left_ms = (due_ns - host_now_ns()) / 1'000'000 + 1;
     const int count = epoll_wait(epoll_.number(), ready.data(), static_cast<int>(ready.size()),
                                  static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 3'600'000)));
@@ -240,7 +243,7 @@ void LocalDomain::run_control() {
   }
 }
 
-// What is due by the clock. Returns when to look again.
+// Runs what is due. Returns the time of the next check.
 std::int64_t LocalDomain::tick() {
   const std::int64_t now_ns = host_now_ns();
   std::int64_t due_ns = PERFLAB_DURATION_INFINITE;
@@ -283,7 +286,8 @@ void LocalDomain::handle_ready(int fd) {
 void LocalDomain::connected(Descriptor socket) try {
   Letter hello = letter(Kind::hello, identity_);
   plugin_.introduce(hello);
-  // Also when there is room to send again. Once for each change, for all is read and sent that can be.
+  // Also reports when there is room to send again. Edge-triggered, because everything possible is read and
+  // sent each time.
   watch(socket.number(), EPOLLIN | EPOLLOUT | EPOLLET);
   peers_.push_back({.socket = std::move(socket)});
   peers_.back().out.push_back(std::move(hello));
@@ -311,7 +315,7 @@ void LocalDomain::send_letters() {
   }
 }
 
-// False where the peer has ended, or is not understood.
+// False if the peer has ended, or sends invalid data.
 bool LocalDomain::receive_letters(Peer& peer) {
   bool gone = false;
   while (std::optional<Letter> received = receive(peer.socket, gone)) {
@@ -336,7 +340,7 @@ bool LocalDomain::handle(Peer& peer, Letter& received) try {
     case Kind::match: {
       const auto reader = peer.endpoints.find(head.from);
       Entity* const writer = find(head.to, true);
-      if (reader == peer.endpoints.end() || writer == nullptr) return true;  // gone meanwhile
+      if (reader == peer.endpoints.end() || writer == nullptr) return true;  // disappeared meanwhile
       Letter start = letter(Kind::start, head.to, head.from);
       plugin_.add(*writer, received, reader->second.info.qos, peer, start);
       peer.out.push_back(std::move(start));

@@ -1,17 +1,17 @@
-// A domain on one machine, for plug-ins without a library: who is there, and who belongs together.
+// Discovery and matching on one machine, for plug-ins without a library.
 //
 // The reader's side decides about matching. When it knows a compatible writer and reader it waits for
-// match_delay, and asks the writer's side to start (`match`); that one adds the reader to those it writes for
-// and answers (`start`). What the two send along, and what it means, is the plug-in's. A participant talks to
-// itself in the same letters as to others, so that there is one way of matching.
+// match_delay and asks the writer's side to start (`match`); the writer's side adds the reader to its targets
+// and answers (`start`). What the two attach to these letters is up to the plug-in. A participant sends
+// itself the same letters as others, so that there is a single way of matching.
 //
-// Threads: those of the plug-in, and "<plug-in>.control", which does all that is in this file, sends and
-// reads letters, and calls on_event().
+// Threads: those of the plug-in, and "<plug-in>.control", which runs everything in this file, sends and reads
+// letters, and calls on_event().
 //
-// Locks, in the order in which they may be held together: calls(), mutex(), and one of a writer or reader.
+// Locks, in locking order: calls(), mutex(), and one of a writer or reader.
 //
 // Example:
-//   class Matching final : public LocalDomain::Plugin { ... };  // what is to be done when two match
+//   class Matching final : public LocalDomain::Plugin { ... };  // what to do when two endpoints match
 //   Matching matching;
 //   LocalDomain domain("mine", host, {.domain = 5}, matching);
 //   domain.enter(writer);  // from now on it is known, and matched
@@ -40,14 +40,14 @@ namespace perflab::middleware::support {
 template <typename Value>
 using ByIdentity = std::map<perflab_identity, Value, IdentityLess>;
 
-// What peers learn of a writer or reader.
+// A writer or reader as known to peers.
 struct Endpoint {
   perflab_qos qos;
   std::string topic;
   std::string type;
   std::string user_data;
 };
-// Throws Error where they are malformed, or shall pass loaned messages, which nobody here can.
+// Throws Error if the settings are malformed, or request loaned messages, which such plug-ins do not support.
 Endpoint checked_endpoint(const char* plugin, const perflab_endpoint_settings& settings);
 
 // A writer or reader of this participant.
@@ -74,20 +74,20 @@ struct RemoteEndpoint {
 
 // Another participant, or this one.
 struct Peer {
-  Descriptor socket;  // none: this participant itself
+  Descriptor socket;  // not open: this participant itself
   perflab_identity identity{};
   bool has_greeted = false;
-  std::shared_ptr<void> shown{};  // what it is to the plug-in, by its greeting
+  std::shared_ptr<void> shown{};  // the peer's attachment to its greeting, as interpreted by the plug-in
   ByIdentity<RemoteEndpoint> endpoints{};
   std::deque<Letter> out{};  // not yet sent
 };
 
 class LocalDomain {
  public:
-  // What a plug-in does when participants meet and two endpoints match. All on the control thread (but
-  // introduce() also before it begins), under mutex(). What one throws ends the connection to that peer, and
-  // is noted. Not functions of writers and readers: the control thread calls them while another thread still
-  // constructs or already destroys what the plug-in derives from these.
+  // What a plug-in does when participants meet and when two endpoints match. All functions run on the control
+  // thread (introduce() also before it starts), under mutex(). An exception ends the connection to that peer,
+  // and is recorded. They are not members of writers and readers, because the control thread calls them while
+  // another thread may still be constructing or already destroying classes derived from these.
   class Plugin {
    public:
     Plugin() = default;
@@ -95,16 +95,16 @@ class LocalDomain {
     Plugin& operator=(const Plugin&) = delete;
 
     virtual void introduce(Letter& hello) = 0;
-    virtual std::shared_ptr<void> greet(Letter& hello) = 0;  // Peer::shown
+    virtual std::shared_ptr<void> greet(Letter& hello) = 0;  // becomes Peer::shown
     // The reader will match this writer of a peer.
     virtual void ask(Entity& reader, const perflab_identity& writer, const perflab_qos& offered,
                      const Peer& peer, Letter& match) = 0;
-    // The writer writes for this reader of a peer from now on.
+    // The writer sends to this reader of a peer from now on.
     virtual void add(Entity& writer, const Letter& match, const perflab_qos& requested, const Peer& peer,
                      Letter& start) = 0;
     virtual void start(Entity& reader, const Letter& start) = 0;
     virtual void peer_gone(Entity& entity, const perflab_identity& peer) = 0;
-    // What is due by the clock; returns when to call it again, or PERFLAB_DURATION_INFINITE.
+    // Runs what is due for the entity; returns when to call it again, or PERFLAB_DURATION_INFINITE.
     virtual std::int64_t tick(Entity& entity, std::int64_t now_ns) = 0;
 
    protected:
@@ -117,7 +117,7 @@ class LocalDomain {
     std::int64_t match_delay_ns = 0;
   };
 
-  // `own` is what this participant is to itself (Peer::shown); `plugin` outlives it. Throws Failed.
+  // `own` is Peer::shown of this participant itself; `plugin` must outlive the domain. Throws Failed.
   LocalDomain(const char* name, const perflab_host& host, const Settings& settings, Plugin& plugin,
               std::shared_ptr<void> own = nullptr);
   ~LocalDomain();
@@ -141,22 +141,21 @@ class LocalDomain {
       }
     }
   }
-  // For describe(): domain, seat, lost messages, and why connections were closed.
+  // For describe(): domain, seat, lost messages, and reasons of closed connections.
   nlohmann::json described();
 
   std::int64_t host_now_ns() const noexcept { return host_.now_ns(host_.context); }
   perflab_identity next_identity();
   void enter(Entity& entity);
-  // Afterwards no callback of it runs, and none will.
+  // No callback of the entity runs afterwards.
   void leave(Entity& entity);
-  // Has the control thread ask every writer and reader what is due.
+  // Makes the control thread call tick() for every writer and reader.
   void poke() noexcept;
 
-  // Held while anything of the host is called. Recursive, for a callback may destroy what it belongs to.
+  // Held while calling the host. Recursive, because a callback may destroy its own entity.
   std::recursive_mutex& calls() noexcept { return calls_; }
 
-  // Under the mutex, which the functions of Plugin have.
-  // Calls on_event() of a writer or reader, soon.
+  // Calls on_event() of a writer or reader soon. Requires the mutex, which functions of Plugin hold.
   void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer, std::int32_t count,
               const char* policy = nullptr);
   void note_closed(const std::string& why) { closed_.push_back(why); }
@@ -167,7 +166,7 @@ class LocalDomain {
     perflab_identity owner;  // all zero: the host
     perflab_listener listener;
     perflab_event event;
-    Endpoint info;  // for its topic and type
+    Endpoint info;  // for topic and type
   };
   // A reader and a writer that will match.
   struct Wanted {
@@ -176,11 +175,11 @@ class LocalDomain {
     std::int64_t due_ns;
   };
 
-  // ---- the control thread; without the mutex ----
+  // ---- the control thread, without the mutex ----
   void run_control();
   void deliver_events();
 
-  // ---- the control thread; under the mutex ----
+  // ---- the control thread, with the mutex ----
   std::int64_t tick();
   void match(const Wanted& wanted);
   void watch(int fd, std::uint32_t events);
@@ -195,7 +194,7 @@ class LocalDomain {
   void handle_gone(Peer& peer, const perflab_identity& identity);
   void lose(std::list<Peer>::iterator peer);
 
-  // ---- under the mutex ----
+  // ---- with the mutex ----
   bool is_self(const Peer& peer) const noexcept { return &peer == &peers_.front(); }
   void broadcast(Kind kind, const Entity& entity);
   void consider(Entity& own, const perflab_identity& identity, const RemoteEndpoint& remote);
@@ -215,7 +214,7 @@ class LocalDomain {
   Descriptor listener_;
   int seat_ = 0;
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> made_{0};  // writers and readers
+  std::atomic<std::uint32_t> made_{0};  // number of writers and readers created
 
   std::recursive_mutex calls_;
 

@@ -14,10 +14,10 @@
 namespace perflab::middleware::support {
 namespace {
 
-// The well-known ports of one domain leave room for this many participants per address before they reach the
-// next domain's (DDSI 9.6.1: 250 ports per domain, 2 per participant, the first 10 are others').
+// The well-known ports of one domain have room for this many participants per address before they reach those
+// of the next domain (DDSI 9.6.1: 250 ports per domain, 2 per participant, the first 10 for other purposes).
 constexpr std::uint32_t kLastParticipantIndex = 119;
-// Other programs of the domain (a ROS 2 tool, a participant that is about to leave).
+// For other programs of the domain (a ROS 2 tool, a participant that is about to leave).
 constexpr std::uint32_t kSpareParticipants = 16;
 
 }  // namespace
@@ -40,7 +40,7 @@ Interface find_interface(const std::string& middleware, const std::string& name)
     usable.insert(at->ifa_name);
   }
   std::string text =
-      middleware + ": network '" + name + "' is not an interface that is up with an IPv4 address; there are";
+      middleware + ": network '" + name + "' is not an active interface with an IPv4 address; available are";
   for (const std::string& other : usable) text.append(" ").append(other);
   throw BadInput(text);
 }

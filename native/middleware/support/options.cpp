@@ -12,7 +12,7 @@
 namespace perflab::middleware::support {
 namespace {
 
-// A number and the unit behind it; false if `text` does not start with a finite number.
+// A number followed by its unit; false if `text` does not start with a finite number.
 bool split(std::string_view text, double& number, std::string_view& unit) {
   const char* const end = text.data() + text.size();
   const auto [rest, code] = std::from_chars(text.data(), end, number);

@@ -1,33 +1,33 @@
-// The C interface of a plug-in, from four C++ classes.
+// Builds the C interface of a plug-in from four C++ classes.
 //
 // The interface declares perflab_participant, perflab_writer, perflab_reader and perflab_waitset and never
-// looks inside. A plug-in has each derived from its own class, so that a handle and an object are the same
-// thing, without a cast, and has the table of functions made here:
+// looks inside. A plug-in derives each from its own class, so that handle and object are the same without a
+// cast, and has the function table generated here:
 //
 //   PERFLAB_MIDDLEWARE_CLASSES(mine::Participant, mine::Writer, mine::Reader, mine::WaitSet)
 //   constexpr perflab_middleware kMiddleware = plugin_table<mine::read_settings>(
 //       {.name = "mine", .summary = "...", .version = version, .capabilities = capabilities, .policies = policies});
 //   PERFLAB_MIDDLEWARE_PLUGIN(kMiddleware)
 //
-// read_settings(perflab_participant_settings) checks what open() is given and throws what is wrong with it.
+// read_settings(perflab_participant_settings) checks the arguments of open() and throws if something is
+// wrong.
 //
-// What the classes must have (what each does stands in middleware.h):
-//   Participant  Participant(const perflab_host&, <what read_settings returns>), describe(); where endpoints are
+// Members required of the classes (middleware.h has their semantics):
+//   Participant  Participant(const perflab_host&, <result of read_settings>), describe(); if endpoints are
 //                reported also remote_endpoints(each), which calls each(const perflab_remote_endpoint&)
 //   Writer       Writer(Participant&, const perflab_endpoint_settings&, const perflab_listener*), identity(),
-//                matched(), stamp_next(ns), and write(parts, count, error) or, where messages can be related,
-//                write(parts, count, related, sequence, error); where messages can be loaned also
+//                matched(), stamp_next(ns), and write(parts, count, error) or, if messages can be related,
+//                write(parts, count, related, sequence, error); if messages can be loaned also
 //                loan(message, error), write_loaned(message, error), discard_loan(message)
 //   Reader       the same constructor, identity(), matched(), lifespan(writer), take(sample, error),
 //                return_sample(sample)
 //   WaitSet      WaitSet(Participant&), attach(reader, cookie), wake(),
 //                wait(timeout_ns, ready, capacity, ready_count, error); waitset.h makes one from the reader
 //
-// No exception leaves through the C interface: constructors, attach(), take() and those that write or lend
-// may throw, which becomes a status and a line of text: a library may find no memory at any time. Destructors
-// of writers and readers return only when no callback of that entity runs and none will come. write() and
-// take() are what is measured: they must not allocate once they are warm, and not do work that could be done
-// when the entity is made.
+// No exception crosses the C interface: constructors, attach(), take() and functions that write or loan may
+// throw, which becomes a status and a line of text; a library may run out of memory at any time. Destructors
+// of writers and readers return only when no callback of the entity runs or will run. write() and take() are
+// what is measured: once warm they must not allocate, nor do work that could be done at creation.
 #pragma once
 
 #include <cstddef>
@@ -39,13 +39,13 @@
 
 namespace perflab::middleware::support {
 
-// Rows of what a plug-in declares of QoS policies, and of single values of them; kLastPolicy ends them.
+// A plug-in's declarations of QoS policies, and of single values of them; kLastPolicy ends the table.
 constexpr perflab_policy supported(const char* name, const char* note = nullptr) {
   return {name, PERFLAB_SUPPORTED, note};
 }
 constexpr perflab_policy hint(const char* name) { return {name, PERFLAB_HINT, nullptr}; }
 constexpr perflab_policy refused(const char* name, const char* why) { return {name, PERFLAB_REFUSED, why}; }
-// Messages that outlive their writer take a service.
+// Messages that outlive their writer need a durability service.
 inline constexpr perflab_policy kNoTransient = refused("durability=transient", "there is no durability service");
 inline constexpr perflab_policy kNoPersistent = refused("durability=persistent", "there is no durability service");
 inline constexpr perflab_policy kNoDurabilityService = refused("durability_service", "there is none");
@@ -82,7 +82,7 @@ concept Lends = requires(Writer& writer, void** message, perflab_error* error) {
   writer.loan(message, error);
 };
 
-// `read_settings` is null where participants are opened otherwise.
+// `read_settings` is null if participants are opened in another way.
 template <auto read_settings, typename Participant = perflab_participant, typename Writer = perflab_writer,
           typename Reader = perflab_reader, typename WaitSet = perflab_waitset>
 constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
@@ -203,7 +203,7 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
 
 }  // namespace perflab::middleware::support
 
-// What the handles of the C interface are.
+// The types behind the handles of the C interface.
 #define PERFLAB_MIDDLEWARE_CLASSES(Participant, Writer, Reader, WaitSet)                 \
   struct perflab_participant final : perflab::middleware::support::Handle<Participant> { \
     using Handle::Handle;                                                                \
@@ -218,8 +218,8 @@ constexpr perflab_middleware plugin_table(const PluginDescription& plugin) {
     using Handle::Handle;                                                                \
   };
 
-// The one symbol that is visible. Everything else is hidden by the build, so that two plug-ins in one process
-// cannot take each other's functions.
+// The only exported symbol. The build hides everything else, so that two plug-ins in one process do not bind
+// to each other's functions.
 #define PERFLAB_MIDDLEWARE_PLUGIN(table)                                                                    \
   extern "C" __attribute__((visibility("default"))) const perflab_middleware* perflab_middleware_plugin() { \
     return &(table);                                                                                        \

@@ -9,7 +9,7 @@
 namespace perflab::middleware::support {
 namespace {
 
-// 25 is the number that Cyclone DDS has in place of 23; neither library reports another policy under it.
+// Cyclone DDS uses 25 instead of 23; neither library reports another policy under that number.
 struct Policy {
   std::uint32_t id;
   const char* name;
@@ -37,7 +37,7 @@ bool is_empty(const char* name) { return name == nullptr || *name == '\0'; }
 
 const perflab_endpoint_settings& checked(const char* plugin, const perflab_endpoint_settings& settings) {
   if (is_empty(settings.topic) || is_empty(settings.type))
-    refuse(plugin, "an empty topic or type; right would be e.g. rt/amazon");
+    refuse(plugin, "topic or type is empty; right would be e.g. rt/amazon");
   const perflab_qos& qos = settings.qos;
   check_duration(plugin, "deadline", qos.deadline_ns);
   check_duration(plugin, "lifespan", qos.lifespan_ns);

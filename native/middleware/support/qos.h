@@ -1,4 +1,4 @@
-// QoS as all of DDS has it: which values there are, and what the policies are called.
+// QoS checks common to all of DDS: valid values and policy names.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace perflab::middleware::support {
 
-// Throws BadInput where topic or type has no name, or a policy a value that DDS
-// has not.
+// Throws BadInput if topic or type is empty, or a policy has a value that DDS does not allow.
 const perflab_endpoint_settings& checked(const char* plugin, const perflab_endpoint_settings& settings);
 
-// What peers see: the endpoint's own, and behind it that of its QoS.
+// USER_DATA as visible to peers: the endpoint's own, followed by that of its QoS.
 std::string user_data_of(const perflab_endpoint_settings& settings);
 
-// By its QosPolicyId_t (DDS 1.4, 2.3.3; DDS-XTypes 1.3, 7.6.3), "unknown" where perflab has no use for it.
+// The name for a QosPolicyId_t (DDS 1.4, 2.3.3; DDS-XTypes 1.3, 7.6.3); "unknown" for policies that perflab
+// does not use.
 const char* policy_name(std::uint32_t id) noexcept;
 
 }  // namespace perflab::middleware::support

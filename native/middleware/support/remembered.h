@@ -1,7 +1,7 @@
-// What is known of peers, by a key. Peers that have left are remembered for a while, for what they wrote may
-// be taken after they are gone; but only the last ones, so that peers that come and go cost no memory.
+// Data on peers, by key. Peers that have left are remembered for a while, because their messages may be taken
+// later; but only the most recent ones, so that coming and going peers do not consume memory.
 //
-// Not for several threads at a time.
+// Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class Remembered {
   void left(const Key& key) noexcept {
     const auto at = std::ranges::find(peers_, key, &Peer::key);
     if (at == peers_.end() || std::exchange(at->gone, true)) return;
-    // To the end: among those who left, the first did so first.
+    // Moves it to the end: peers that have left are ordered by when they left.
     std::rotate(at, at + 1, peers_.end());
     if (std::ranges::count(peers_, true, &Peer::gone) <= static_cast<std::ptrdiff_t>(kGone)) return;
     peers_.erase(std::ranges::find(peers_, true, &Peer::gone));

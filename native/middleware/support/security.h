@@ -1,4 +1,4 @@
-// DDS Security: where the credentials of a participant lie.
+// The credentials of a participant for DDS Security.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace perflab::middleware::support {
 
-// Files of a folder, named as perflab/middleware/security.py writes them.
+// Files in a folder, with the names used by perflab/middleware/security.py.
 struct Credentials {
   std::string folder;  // empty: no security
 
@@ -21,7 +21,7 @@ constexpr const char* kPermissionsCa = "permissions_ca.pem";
 constexpr const char* kGovernance = "governance.p7s";
 constexpr const char* kPermissions = "permissions.p7s";
 
-// The option `security`: off, or the absolute path of a folder that has all of them. Throws BadInput.
+// The option `security`: off, or the absolute path of a folder that has all files. Throws BadInput.
 Credentials read_security(const Options& options);
 
 }  // namespace perflab::middleware::support

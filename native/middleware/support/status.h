@@ -20,7 +20,7 @@
 
 namespace perflab::middleware::support {
 
-// One line, cut to fit, NUL-terminated. Does not allocate.
+// One line, truncated if necessary, NUL-terminated. Does not allocate.
 inline void set_error(perflab_error* error, std::string_view text) noexcept {
   if (error == nullptr) return;
   const std::size_t length = std::min(text.size(), sizeof error->text - 1);
@@ -28,7 +28,7 @@ inline void set_error(perflab_error* error, std::string_view text) noexcept {
   error->text[length] = '\0';
 }
 
-// Inline: it stands around every write and take.
+// Inline, because it wraps every write and take.
 template <typename Function>
 [[gnu::always_inline]] inline perflab_status guarded(perflab_error* error, Function&& function) noexcept {
   try {

@@ -13,13 +13,13 @@ Attachment::~Attachment() {
 Places::~Places() {
   for (const Place& place : places_) {
     if (place.reader == nullptr) continue;
-    const std::lock_guard lock(place.reader->mutex_);  // something may arrive just now
+    const std::lock_guard lock(place.reader->mutex_);  // a message may be arriving right now
     place.reader->places_ = nullptr;
   }
 }
 
 std::size_t Places::add(Attachment& reader, std::uint64_t cookie) {
-  // Places at the end that nobody has any more are given again; the others keep the order.
+  // Unused places at the end are reused; the others keep their order.
   while (!places_.empty() && places_.back().reader == nullptr) places_.pop_back();
   const std::size_t place = places_.size();
   places_.reserve(place + 1);

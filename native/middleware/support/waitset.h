@@ -1,8 +1,8 @@
-// What the wait-sets of plug-ins share (what a wait-set promises stands in middleware.h): who is attached, in
-// which order readiness is told, waiting and waking, and the end of either side.
+// The common part of the plug-ins' wait-sets (middleware.h has their contract): attached readers, the order
+// of readiness, waiting and waking, and the end of either side.
 //
-// Example: a reader with a cache in memory. It derives from Attachment, whose mutex is its own, says ready()
-// whenever something has arrived, and tells whether something is there; the wait-set is made from it.
+// Example: a reader with a cache in memory. It derives from Attachment, uses the Attachment's mutex, calls
+// ready() whenever something has arrived, and implements has_data(); the wait-set is generated from it.
 //
 //   class Reader : public support::Attachment {
 //    public:
@@ -27,8 +27,8 @@
 //   struct perflab_reader final : mine::Reader { using Reader::Reader; };
 //   struct perflab_waitset final : support::WaitSet<mine::Reader> { using WaitSet::WaitSet; };
 //
-// ready() sets a mark, one bit among 64 in a word: a look at 64 readers is the look at one number, and only
-// marked readers are asked. Neither ready() nor wait() takes a lock or allocates.
+// ready() sets a mark, one bit of a 64-bit word: one load checks 64 readers, and has_data() is only called
+// for marked readers. Neither ready() nor wait() locks or allocates.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ namespace perflab::middleware::support {
 
 class Places;
 
-// A reader's end of it. Attached to at most one wait-set; its end, or that of the wait-set, ends that.
+// The reader's part. Attached to at most one wait-set; destroying either ends the attachment.
 class Attachment {
  public:
   Attachment(const Attachment&) = delete;
@@ -56,25 +56,24 @@ class Attachment {
   explicit Attachment(const char* plugin) noexcept : plugin_(plugin) {}
   ~Attachment();
 
-  // There may be something to take. Under the mutex.
+  // There may be something to take. Requires the mutex.
   void ready() noexcept;
-  // Without the mutex: it may be over, or begin, at once.
+  // Without the mutex: the attachment may end, or begin, at any moment.
   [[nodiscard]] bool attached() const noexcept { return places_.load(std::memory_order_relaxed) != nullptr; }
 
-  // The reader's own: whatever arrives is put into its cache under it, and so is what follows.
+  // The reader's own mutex: guards its cache and everything that depends on it.
   std::mutex mutex_;
 
  private:
   friend class Places;
 
-  const char* const plugin_;              // for the text of errors
-  std::atomic<Places*> places_{nullptr};  // changed under the mutex
+  const char* const plugin_;              // for error messages
+  std::atomic<Places*> places_{nullptr};  // written under the mutex
   std::size_t place_ = 0;
-  std::atomic<std::uint64_t>* word_ = nullptr;  // of marks, with this one's
+  std::atomic<std::uint64_t>* word_ = nullptr;  // the word that contains this reader's mark
 };
 
-// The readers of a wait-set in order of attachment, and which of them are marked. They change only while
-// nobody waits.
+// The readers of a wait-set in order of attachment, and their marks. They only change while no thread waits.
 class Places {
  public:
   Places() = default;
@@ -82,7 +81,7 @@ class Places {
   Places(const Places&) = delete;
   Places& operator=(const Places&) = delete;
 
-  // Returns the place. Throws Failed where the reader is attached already, here or elsewhere.
+  // Returns the place. Throws Failed if the reader is attached already, here or elsewhere.
   std::size_t add(Attachment& reader, std::uint64_t cookie);
   void remove(std::size_t place) noexcept;
 
@@ -92,13 +91,12 @@ class Places {
     for (std::atomic<std::uint64_t>& marks : marks_) marks.store(0, std::memory_order_relaxed);
   }
 
-  // Puts the cookies of the marked readers that has_data(Attachment&) into `ready` and returns how many there
-  // are, `capacity` at most. It begins with the first that did not fit the time before. A reader without data
-  // loses its mark.
+  // Stores the cookies of marked readers with has_data(Attachment&) in `ready` and returns their number, at
+  // most `capacity`. Starts with the first that did not fit last time. A reader without data loses its mark.
   template <typename HasData>
   std::size_t collect(std::uint64_t* ready, std::size_t capacity, const HasData& has_data) noexcept;
 
-  // The same for one reader that is known to be the only one with data, without its mark.
+  // The same for a reader that is known to be the only one with data and has no mark.
   std::uint64_t collect_only(std::size_t place) noexcept {
     first_ = 0;
     return places_[place].cookie;
@@ -110,7 +108,7 @@ class Places {
   friend class Attachment;
   static constexpr std::size_t kBits = 64;
   struct Place {
-    Attachment* reader;  // null: it was destroyed
+    Attachment* reader;  // null: destroyed
     std::uint64_t cookie;
   };
 
@@ -120,20 +118,19 @@ class Places {
   bool holds_data(std::size_t place, const HasData& has_data) noexcept;
 
   std::vector<Place> places_;
-  std::deque<std::atomic<std::uint64_t>> marks_;  // stay where they are
+  std::deque<std::atomic<std::uint64_t>> marks_;  // stable addresses
   std::size_t first_ = 0;
   Bell bell_;
 };
 
-// `Reader` derives from Attachment and has has_data(), which is called by the thread in wait() and under no
-// lock.
+// `Reader` derives from Attachment and has has_data(), which the thread in wait() calls without a lock.
 template <typename Reader>
 class WaitSet {
  public:
   template <typename Participant>
   explicit WaitSet(Participant&) {}
 
-  // What came before counts as well.
+  // Earlier messages count as well.
   void attach(Reader& reader, std::uint64_t cookie) { places_.mark(places_.add(reader, cookie)); }
 
   perflab_status wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
@@ -145,8 +142,7 @@ class WaitSet {
       return *ready_count > 0 || woken;
     };
     if (look()) return PERFLAB_OK;
-    // Not by sleeping until now: the kernel would still sleep for the thread's timer slack (50 us unless
-    // changed).
+    // Do not sleep until now: the kernel would still sleep for the thread's timer slack (50 us by default).
     if (timeout_ns <= 0) return PERFLAB_TIMEOUT;
     return places_.bell().wait_until(monotonic_after(timeout_ns), look) ? PERFLAB_OK : PERFLAB_TIMEOUT;
   }
@@ -170,7 +166,7 @@ inline void Attachment::ready() noexcept {
   places->bell_.ring();
 }
 
-// The mark goes before the second look, so that what arrives meanwhile sets it again.
+// The mark is cleared before the second check, so that a message arriving meanwhile sets it again.
 template <typename HasData>
 bool Places::holds_data(std::size_t place, const HasData& has_data) noexcept {
   Attachment& reader = *places_[place].reader;
@@ -184,7 +180,7 @@ bool Places::holds_data(std::size_t place, const HasData& has_data) noexcept {
 template <typename HasData>
 std::size_t Places::collect(std::uint64_t* ready, std::size_t capacity, const HasData& has_data) noexcept {
   std::size_t count = 0;
-  // False where one more is ready than fits.
+  // False if more readers are ready than fit.
   const auto gather = [&](std::size_t from, std::size_t end) {
     for (std::size_t at = from; at < end; at = (at / kBits + 1) * kBits) {
       std::uint64_t marked = word(at).load(std::memory_order_seq_cst) >> at % kBits;

@@ -1,4 +1,4 @@
-// Pieces of XML.
+// Helpers to write XML.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace perflab::middleware::support {
 
 // <name>content</name>
 std::string element(std::string_view name, std::string_view content);
-// For content and attributes.
+// Escapes text for content and attributes.
 std::string escaped(std::string_view text);
 
 }  // namespace perflab::middleware::support

@@ -8,7 +8,7 @@
 namespace perflab::middleware::udp {
 namespace {
 
-// A datagram that is lost stays lost, and nobody watches a clock: what needs more than that plugin.cpp does not declare.
+// A lost datagram stays lost, and there is no timer: plugin.cpp declares no policy that needs more.
 support::Endpoint checked(const perflab_endpoint_settings& settings) {
   support::Endpoint info = support::checked_endpoint("udp", settings);
   const perflab_qos& qos = info.qos;

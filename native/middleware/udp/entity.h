@@ -1,4 +1,4 @@
-// What writers and readers have in common: what may be asked of them.
+// The common part of writers and readers: checks their settings.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace perflab::middleware::udp {
 
 class Participant;
 
-inline constexpr std::int32_t kDeepest = 16384;  // history of a reader
+inline constexpr std::int32_t kDeepest = 16384;  // maximum history depth of a reader
 
 class Entity : public support::Entity {
  public:
-  // Throws Unsupported for what datagrams alone cannot do, and for messages of a fixed size that no socket
-  // here can hold.
+  // Throws Unsupported for requests that plain datagrams cannot meet, and for messages of a fixed size that
+  // exceed every socket buffer.
   Entity(Participant& of, bool writes, const perflab_endpoint_settings& settings,
          const perflab_listener* called);
 

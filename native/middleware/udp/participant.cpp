@@ -16,7 +16,7 @@
 namespace perflab::middleware::udp {
 namespace {
 
-// What a reader says of itself, in the text of its letter; its key is the letter's number.
+// A reader's address, in the text of its letter; its key is the letter's number.
 struct Where {
   in_addr address;
   in_port_t port;
@@ -25,7 +25,7 @@ struct Where {
 
 }  // namespace
 
-// ---- where a writer and a reader match ----
+// ---- matching ----
 
 void Matching::ask(support::Entity& entity, const perflab_identity& writer, const perflab_qos&,
                    const support::Peer&, support::Letter& match) {
@@ -44,7 +44,7 @@ void Matching::ask(support::Entity& entity, const perflab_identity& writer, cons
 void Matching::add(support::Entity& writer, const support::Letter& match, const perflab_qos&,
                    const support::Peer&, support::Letter& start) {
   Where where;
-  if (match.text.size() != sizeof where) throw Failed("udp: a reader does not say where it is");
+  if (match.text.size() != sizeof where) throw Failed("udp: a reader did not send its address");
   std::memcpy(&where, match.text.data(), sizeof where);
   Target target{.reader = match.head.from, .address = {}, .largest = where.largest};
   target.address.sin_family = AF_INET;
@@ -78,7 +78,7 @@ Participant::Participant(const perflab_host& host, const ParticipantSettings& se
       room_(receive_room(open_receiving())),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       domain_("udp", host, settings.domain, matching_) {
-  if (!epoll_.open()) fail("no descriptor is left");
+  if (!epoll_.open()) fail("no file descriptor is left");
   watch(stop_.number(), nullptr);
   data_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "udp.data");
@@ -104,8 +104,8 @@ const char* Participant::describe() {
                {"shared_memory", false},
                {"socket_receive_buffer", {{"requested", settings_.buffers.receive}, {"granted", room_ / 2}}},
                {"largest_message", largest_message()},
-               // Datagrams that came to a full socket, that were no message for their reader, and that the
-               // kernel did not take; messages of which some pieces did not come.
+               // Datagrams that met a full socket, were invalid, or were refused by the kernel; messages with
+               // missing pieces.
                {"dropped_by_sockets", counts.dropped},
                {"foreign", counts.foreign},
                {"unsent", unsent_.load()},
@@ -165,7 +165,7 @@ bool Participant::has(const Reader* reader) noexcept {
 
 // ---- the thread that calls on_data() ----
 
-// Whenever a datagram has come, whether or not those before it have been read.
+// Reports whenever a datagram has come, whether or not earlier ones have been read.
 void Participant::watch(int number, Reader* reader) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLET;
@@ -181,7 +181,7 @@ void Participant::run_data() {
     for (int i = 0; i < count; ++i) {
       auto* const reader = static_cast<Reader*>(ready[static_cast<std::size_t>(i)].data.ptr);
       if (reader == nullptr) return;
-      // It may have gone since, also in the callback of another one.
+      // The reader may be gone meanwhile, possibly in another one's callback.
       for (bool has_more = true; has_more && has(reader);) {
         has_more = reader->receive();
         reader->listener.on_data(reader->listener.context);

@@ -1,11 +1,12 @@
-// A participant: what happens where a writer and a reader match, and its threads.
+// A participant: what happens when a writer and a reader match, and its threads.
 //
-// Who is there and who belongs together is support/local_domain.h. A reader that asks for a writer's messages
-// says where its socket is; the writer sends there from then on, and answers from which message on.
+// support/local_domain.h does discovery and matching. A reader that requests a writer's messages sends the
+// address of its socket; the writer sends there from then on, and answers with the number of the first
+// message.
 //
 // Threads: the caller's (create, write, take, wait); "udp.control" of the domain; and "udp.data", which reads
-// the sockets of readers that have on_data(), and calls it. Otherwise a message passes neither of the two on
-// its way to take(), nor to a thread in a wait-set.
+// the sockets of readers with on_data(), and calls it. Otherwise a message passes through neither of these
+// two on its way to take(), nor to a thread in a wait-set.
 #pragma once
 
 #include <netinet/in.h>
@@ -33,7 +34,7 @@ struct ParticipantSettings {
   Buffers buffers;
 };
 
-// What is to be done where a writer and a reader match.
+// What to do when a writer and a reader match.
 class Matching final : public support::LocalDomain::Plugin {
  public:
   void introduce(support::Letter&) override {}
@@ -60,10 +61,10 @@ class Participant {
     domain_.remote_endpoints(each);
   }
 
-  // For writers and readers.
+  // Used by writers and readers.
   Descriptor open_receiving() const { return open_socket(settings_.address, {settings_.buffers.receive, 0}); }
   Descriptor open_sending() const { return open_socket(settings_.address, {0, settings_.buffers.send}); }
-  // That fits into a socket's buffer of this room; without it, one of this participant's.
+  // The largest message that fits into a socket buffer of this size; by default that of this participant.
   static std::uint64_t largest_message(std::uint64_t room) noexcept;
   std::uint64_t largest_message() const noexcept { return largest_message(room_); }
   // Why a message of this size is not sent, and what would be right.
@@ -73,7 +74,7 @@ class Participant {
   void leave(Entity& entity);
   void poke() noexcept { domain_.poke(); }
   void note_unsent() noexcept { unsent_.fetch_add(1, std::memory_order_relaxed); }
-  // Under the mutex of the domain, as Matching is called.
+  // Requires the mutex of the domain, which Matching's functions hold.
   void report(const Entity& entity, perflab_event_kind kind, const perflab_identity& peer,
               std::int32_t count) {
     domain_.report(entity, kind, peer, count);
@@ -81,7 +82,7 @@ class Participant {
   void note_lost(std::uint64_t messages) noexcept { domain_.note_lost(messages); }
 
  private:
-  // What readers have counted that are gone, and those that are there.
+  // Sums over current and former readers.
   struct Counts {
     std::uint64_t dropped = 0;
     std::uint64_t foreign = 0;
@@ -98,11 +99,11 @@ class Participant {
   std::string description_;
   std::atomic<std::uint64_t> unsent_{0};
 
-  std::mutex readers_mutex_;  // held for moments, and after the domain's calls(), if both are
+  std::mutex readers_mutex_;  // held briefly, and locked after the domain's calls()
   std::vector<Reader*> readers_;
   Counts of_those_gone_;
 
-  const Descriptor epoll_;  // of the sockets of readers with on_data()
+  const Descriptor epoll_;  // sockets of readers with on_data()
   const Event stop_;
   Matching matching_;
   support::LocalDomain domain_;

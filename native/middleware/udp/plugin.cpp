@@ -1,29 +1,28 @@
 // The middleware "udp": messages between threads and processes of one machine as plain datagrams over the
-// loopback. Writing is one system call, taking one another; the kernel wakes the thread that waits. That is
-// the least that a network path costs, and so the floor that middlewares over UDP are compared with, as "shm"
-// is the floor of one machine.
+// loopback. Writing is one system call, taking another; the kernel wakes the waiting thread. No network path
+// can cost less, so this is the baseline for middlewares over UDP, as "shm" is for a single machine.
 //
-// A message goes to each matched reader by itself: one datagram where it fits (65,427 bytes), otherwise as
-// many as it takes (datagram.h). Nothing is repeated, acknowledged or held back. What the socket of a reader
-// has no room for is lost: the gap in the writer's numbers shows it, and is reported as PERFLAB_SAMPLE_LOST.
+// A message is sent to each matched reader separately: as one datagram if it fits (65,427 bytes), otherwise
+// as several (datagram.h). Nothing is retransmitted, acknowledged or held back. Datagrams that do not fit
+// into a reader's socket are lost: the gap in the writer's numbers reveals it, and is reported as
+// PERFLAB_SAMPLE_LOST.
 //
 // Options:
-//   socket_receive_buffer  what to ask the kernel for (4MiB; it grants no more than net.core.rmem_max). It is
-//                          the queue of a reader, so it says how much may wait there
+//   socket_receive_buffer  size requested from the kernel (4MiB; limited by net.core.rmem_max). It is a
+//                          reader's queue, so it limits how much may wait there
 //   socket_send_buffer     likewise (4MiB; net.core.wmem_max)
 //
-// History. A reader that keeps the last few looks at all that its socket holds whenever it is taken from, and
-// the oldest give way; so a full socket loses the newest, as any network does. One that keeps all keeps what
-// the socket holds, and where it is called 16384 messages more.
+// History. A keep_last reader reads its whole socket on every take and drops the oldest messages; so a full
+// socket loses the newest, as any network does. A keep_all reader keeps what the socket holds, and with
+// on_data() 16384 messages more.
 //
-// Times. Source time stamps are the wall clock's in write(). No thread looks at a clock when a datagram
+// Times. write() sets the source time stamp from the wall clock. Nothing takes a time stamp when a datagram
 // arrives; reception_ns is PERFLAB_TIME_UNKNOWN.
 //
-// Limits. Best effort and volatile alone; deadlines, lifespans and leases are refused. `network` can only be
-// "lo". A message is refused that a socket's buffer cannot hold. At most 256 participants per domain and
-// user.
+// Limits. Only best effort and volatile; deadlines, lifespans and leases are refused. `network` can only be
+// "lo". A message that exceeds a socket's buffer is refused. At most 256 participants per domain and user.
 //
-// Read in this order: datagram.h, writer.h and reader.h (the way of a message), waitset.h, participant.h.
+// Reading order: datagram.h, writer.h and reader.h (the path of a message), waitset.h, participant.h.
 
 #include <arpa/inet.h>
 
@@ -72,16 +71,16 @@ udp::ParticipantSettings settings(const perflab_participant_settings& given) {
   return settings;
 }
 
-// What is not here is refused. The conformance suite proves what is.
+// Undeclared policies are refused. The conformance suite tests the declared ones.
 const perflab_policy* policies() {
   using namespace perflab::middleware::support;
   static constexpr perflab_policy kPolicies[] = {
       supported("history"),
       refused("reliability", "datagrams are sent once"),
-      refused("durability", "nothing is kept for later readers"),
-      refused("deadline", "nobody watches the clock"),
-      refused("lifespan", "nobody watches the clock"),
-      refused("liveliness", "nobody watches the clock"),
+      refused("durability", "no history is kept for later readers"),
+      refused("deadline", "there is no timer"),
+      refused("lifespan", "there is no timer"),
+      refused("liveliness", "there is no timer"),
       supported("partition"),
       supported("user_data"),
       kLastPolicy};

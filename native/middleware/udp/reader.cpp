@@ -17,9 +17,9 @@
 namespace perflab::middleware::udp {
 namespace {
 
-// The least that the kernel counts for a datagram in a socket's buffer.
+// The kernel's minimum charge for a datagram in a socket's buffer.
 constexpr std::size_t kLeastInBuffer = 512;
-// A longer history takes memory only where so many messages are there.
+// A longer history only takes memory when that many messages are there.
 constexpr std::size_t kMadeBefore = 64;
 
 std::uint64_t random_key() {
@@ -73,7 +73,7 @@ std::size_t Reader::matched() const noexcept {
       std::ranges::count_if(sources_, [](const auto& source) { return source->matched; }));
 }
 
-// ---- the way of a message ----
+// ---- the path of a message ----
 
 perflab_status Reader::take(perflab_sample* sample, perflab_error* error) {
   const std::lock_guard lock(mutex_);
@@ -115,8 +115,8 @@ bool Reader::receive() noexcept {
   return has_more;
 }
 
-// Until it is empty, or as much as keep_all holds beside it; at most what was there when it began, for more
-// may come meanwhile. False where it is empty.
+// Reads until the socket is empty, or keep_all's limit is reached; at most what was there at the start,
+// because more may come meanwhile. False if the socket is empty.
 bool Reader::read_socket() {
   for (std::size_t read = 0; read < most_queued_; read += at_once_) {
     if (read_some() < at_once_) {
@@ -152,7 +152,7 @@ std::size_t Reader::read_some() {
   return read;
 }
 
-// What is queued takes the slot along. Whatever is no message of one of its writers changes nothing.
+// A queued message takes the slot. Anything that is not a message of one of its writers is ignored.
 void Reader::accept(std::unique_ptr<Slot>& slot, std::size_t size, bool is_cut) {
   const Head& head = slot->head;
   Source* const source =
@@ -175,8 +175,8 @@ void Reader::accept(std::unique_ptr<Slot>& slot, std::size_t size, bool is_cut) 
   }
 }
 
-// Counts what lies between the last message and this one as lost. True where a later one has come before:
-// then it stays lost.
+// Counts the messages between the last one and this one as lost. True if a later one came before: then it
+// stays lost.
 bool Reader::is_late(Source& source, std::int64_t sequence) noexcept {
   if (source.next != 0 && sequence < source.next) return true;
   give_up(source);
@@ -209,7 +209,7 @@ void Reader::join(Source& source, const Head& head, const std::uint8_t* piece, s
   if (--assembly.missing == 0) push(source, std::move(assembly.slot));
 }
 
-// Where no more is kept the oldest gives way, or with keep_all this one is lost.
+// If the history is full, drops the oldest message, or with keep_all the new one.
 void Reader::push(Source& source, std::unique_ptr<Slot> slot) {
   if (ready_.size() < most_ready_) {
     ready_.push_back(std::move(slot));
@@ -225,7 +225,7 @@ void Reader::push(Source& source, std::unique_ptr<Slot> slot) {
 
 std::unique_ptr<Slot> Reader::datagram_slot() {
   if (free_.empty()) {
-    free_.reserve(++made_);  // so that giving them all back never allocates
+    free_.reserve(++made_);  // so that returning all of them never allocates
     return std::make_unique<Slot>(datagram_bytes_);
   }
   std::unique_ptr<Slot> slot = std::move(free_.back());
@@ -254,7 +254,8 @@ Source* Reader::find(const perflab_identity& writer) noexcept {
   return at == sources_.end() ? nullptr : at->get();
 }
 
-// The socket is empty, so all that they had sent has been read. The control thread forgets them.
+// The socket is empty, so everything from writers that have left has been read. The control thread removes
+// them.
 void Reader::note_those_gone() {
   for (const auto& source : sources_) {
     if (!source->gone) continue;
@@ -290,7 +291,7 @@ void Reader::start(const perflab_identity& writer, std::int64_t first) {
   Source* const source = find(writer);
   if (source == nullptr || source->matched || source->gone || first <= 0) return;
   source->matched = true;
-  // Messages may have come before this letter, and been lost before the first of them.
+  // Messages may have come before this letter, and some before these been lost.
   if (source->next == 0) {
     source->next = first;
   } else if (source->first > first) {

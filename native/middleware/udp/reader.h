@@ -1,11 +1,11 @@
-// A reader: its socket, what it has read from it, and messages in pieces.
+// A reader: its socket, the messages read from it, and messages being assembled.
 //
-// The socket's buffer is the queue. take() reads it: all that is there where the history keeps the last few,
-// for the oldest give way, otherwise some at a time. So no thread lies between the kernel and the one that
-// takes, and a message of one datagram lies from then on where the host sees it.
+// The socket's buffer is the queue. take() reads it: completely for keep_last, because the oldest are
+// dropped, otherwise in portions. So no thread is between the kernel and the taking thread, and the host
+// reads a message of one datagram in place.
 //
-// Where the host wants to be called for each message, the thread that calls reads the socket, for it alone
-// knows what has come since the last call; take() then finds it in memory.
+// If the host wants on_data() for each message, the calling thread reads the socket, because only it knows
+// what has come since the last call; take() then finds the message in memory.
 #pragma once
 
 #include <netinet/in.h>
@@ -40,19 +40,19 @@ struct Slot {
 
 // A message of several pieces.
 struct Assembly {
-  std::unique_ptr<Slot> slot{};  // none: nothing is under way
+  std::unique_ptr<Slot> slot{};  // null: no assembly in progress
   std::vector<bool> has{};       // by piece
-  std::size_t missing = 0;       // pieces
+  std::size_t missing = 0;       // number of pieces
 };
 
-// A writer, as its reader sees it.
+// A writer as seen by its reader.
 struct Source {
   perflab_identity writer;
   bool matched = false;
-  bool gone = false;       // what it has sent is read nevertheless
-  bool is_read = false;    // gone, and nothing of it is left in the socket
-  std::int64_t first = 0;  // message for this reader; 0: not known yet
-  std::int64_t next = 0;   // message that is expected; 0: none has come
+  bool gone = false;       // what it has sent is still read
+  bool is_read = false;    // gone, and none of its messages are left in the socket
+  std::int64_t first = 0;  // first message for this reader; 0: not known yet
+  std::int64_t next = 0;   // next message expected; 0: none has come
   std::uint64_t lost = 0;  // not yet reported
   Assembly assembly{};
 };
@@ -69,33 +69,32 @@ class Reader : public Entity {
   void return_sample(perflab_sample* sample) noexcept;
 
   bool is_called() const noexcept { return listener.on_data != nullptr; }
-  // The thread that calls: reads the socket; true where it may not be empty yet.
+  // For the thread that calls on_data(): reads the socket; true if it may not be empty yet.
   bool receive() noexcept;
 
   const Descriptor& socket() const noexcept { return socket_; }
   std::uint64_t key() const noexcept { return key_; }
   std::uint64_t largest_message() const noexcept { return largest_; }
-  // Of what has been read from the socket: whether take() has something to say. From any thread.
+  // True if take() has something that was read from the socket already. Thread-safe.
   bool has_read_ahead() const noexcept { return ready_count_.load(std::memory_order_acquire) > 0; }
   std::uint64_t foreign() const noexcept { return foreign_.load(std::memory_order_relaxed); }
   std::uint64_t incomplete() const noexcept { return incomplete_.load(std::memory_order_relaxed); }
-  // Throws Failed where the reader is attached already.
+  // Throws Failed if the reader is attached already.
   void attach(WaitSet& waitset);
   void detach() noexcept;
 
-  // On the control thread, under the domain's mutex.
-  // Datagrams of that writer are its own from now on.
+  // On the control thread, under the domain's mutex. From now on datagrams of that writer are accepted.
   void expect(const perflab_identity& writer);
   void start(const perflab_identity& writer, std::int64_t first);
   void peer_gone(const perflab_identity& writer);
-  // Reports what was lost.
+  // Reports losses.
   void tick();
 
  private:
-  static constexpr std::size_t kAtOnce = 16;  // datagrams per system call, at most
+  static constexpr std::size_t kAtOnce = 16;  // maximum datagrams per system call
 
   bool keeps_all() const noexcept { return info.qos.history == PERFLAB_KEEP_ALL; }
-  // All under mutex_.
+  // Everything below requires mutex_.
   bool read_socket();
   std::size_t read_some();
   void accept(std::unique_ptr<Slot>& slot, std::size_t size, bool is_cut);
@@ -111,13 +110,13 @@ class Reader : public Entity {
 
   const bool tells_identities_;
   const std::size_t fixed_size_;      // of messages, or 0
-  const std::size_t datagram_bytes_;  // that a slot holds
+  const std::size_t datagram_bytes_;  // capacity of a slot
   const Descriptor socket_;
   const std::uint64_t room_;  // of its socket
   const std::uint64_t largest_;
   const std::uint64_t key_;
   const std::size_t at_once_;
-  const std::size_t most_queued_;  // datagrams that the socket can hold
+  const std::size_t most_queued_;  // maximum datagrams in the socket
   const std::size_t most_ready_;
 
   mutable std::mutex mutex_;
@@ -126,18 +125,18 @@ class Reader : public Entity {
   std::vector<std::unique_ptr<Slot>> free_large_;
   std::size_t made_ = 0;
   std::size_t made_large_ = 0;
-  std::vector<std::unique_ptr<Slot>> next_;  // what the socket is read into
+  std::vector<std::unique_ptr<Slot>> next_;  // receives the next datagrams
   std::vector<iovec> pieces_;
   std::vector<mmsghdr> messages_;
 
   std::vector<std::unique_ptr<Source>> sources_;
   bool some_are_gone_ = false;
   GrowingQueue<std::unique_ptr<Slot>> ready_;
-  std::string problem_;  // with reading, which take() has not said yet
+  std::string problem_;  // read error not reported by take() yet
   std::atomic<std::size_t> ready_count_{0};
 
-  std::atomic<std::uint64_t> foreign_{0};     // datagrams that are none of its writers'
-  std::atomic<std::uint64_t> incomplete_{0};  // messages of which pieces were missing
+  std::atomic<std::uint64_t> foreign_{0};     // datagrams from unknown writers
+  std::atomic<std::uint64_t> incomplete_{0};  // messages with missing pieces
 };
 
 }  // namespace perflab::middleware::udp

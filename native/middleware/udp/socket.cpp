@@ -13,7 +13,7 @@
 namespace perflab::middleware::udp {
 namespace {
 
-// The kernel cuts what is more than net.core.rmem_max or wmem_max.
+// The kernel silently limits the size to net.core.rmem_max or wmem_max.
 void ask_for(const Descriptor& socket, int which, std::uint64_t bytes) {
   const int size = static_cast<int>(std::min<std::uint64_t>(bytes, std::numeric_limits<int>::max() / 2));
   if (setsockopt(socket.number(), SOL_SOCKET, which, &size, sizeof size) != 0) fail("cannot set a buffer");

@@ -1,4 +1,4 @@
-// Sockets of UDP on one address.
+// UDP sockets on one address.
 #pragma once
 
 #include <netinet/in.h>
@@ -10,22 +10,21 @@
 
 namespace perflab::middleware::udp {
 
-// Throws Failed with what could not be done and what errno says of it.
+// Throws Failed with the failed action and the text for errno.
 [[noreturn]] void fail(const std::string& what);
 
 struct Buffers {
-  std::uint64_t receive;  // what to ask the kernel for
+  std::uint64_t receive;  // size to request from the kernel
   std::uint64_t send;
 };
 
-// Bound to a port of this address that is free, never blocking, with the buffers that the kernel grants.
-// Throws Failed.
+// Bound to a free port of this address, non-blocking, with the buffers that the kernel grants. Throws Failed.
 Descriptor open_socket(const in_addr& address, const Buffers& buffers);
-// Where it is bound. Throws Failed.
+// The address it is bound to. Throws Failed.
 sockaddr_in name_of(const Descriptor& socket);
-// What the kernel counts as its receive buffer, which is twice what was asked for. Throws Failed.
+// Size of its receive buffer as the kernel counts it, twice the requested size. Throws Failed.
 std::uint64_t receive_room(const Descriptor& socket);
-// How many datagrams it had no room for.
+// Number of datagrams dropped because it was full.
 std::uint64_t dropped(const Descriptor& socket) noexcept;
 
 }  // namespace perflab::middleware::udp

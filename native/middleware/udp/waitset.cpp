@@ -18,8 +18,8 @@
 namespace perflab::middleware::udp {
 namespace {
 
-// epoll_wait() with a time in nanoseconds (Linux 5.11; null: no limit). Not the function of glibc, for it has
-// none before 2.35.
+// epoll_wait() with a timeout in nanoseconds (Linux 5.11; null: no limit). A direct system call, because
+// glibc has a wrapper only since 2.35.
 int epoll_wait_ns(int epoll, epoll_event* events, std::size_t most, const timespec* timeout) noexcept {
   return static_cast<int>(
       syscall(SYS_epoll_pwait2, epoll, events, static_cast<int>(most), timeout, nullptr, 0));
@@ -28,7 +28,7 @@ int epoll_wait_ns(int epoll, epoll_event* events, std::size_t most, const timesp
 }  // namespace
 
 WaitSet::WaitSet(Participant&) : epoll_(epoll_create1(EPOLL_CLOEXEC)), events_(2) {
-  if (!epoll_.open()) fail("no descriptor is left");
+  if (!epoll_.open()) fail("no file descriptor is left");
   watch(woken_.number(), &woken_);
   watch(changed_.number(), &changed_);
   const timespec none{};
@@ -70,7 +70,7 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
                              std::size_t* ready_count, perflab_error* error) noexcept {
   const std::int64_t until_ns = timeout_ns <= 0 ? 0 : support::monotonic_after(timeout_ns);
   for (;;) {
-    // What has been read already does not show in the socket.
+    // Messages read already are not visible in the socket.
     const bool is_there = std::ranges::any_of(
         attachments_, [](const auto& attachment) { return attachment.reader->has_read_ahead(); });
     const int count = poll(is_there ? 0 : until_ns);
@@ -85,7 +85,7 @@ perflab_status WaitSet::wait(std::int64_t timeout_ns, std::uint64_t* ready, std:
   }
 }
 
-// Which readers have a datagram; returns whether it was woken.
+// Records which readers have a datagram; returns true if it was woken.
 bool WaitSet::note(int count) noexcept {
   bool woken = false;
   for (Attachment& attachment : attachments_) attachment.has_datagram = false;

@@ -1,5 +1,5 @@
-// Waiting for readers: a thread in wait() sleeps in the kernel until one of their sockets has a datagram, or,
-// where another thread reads the socket, until that one says so.
+// Waiting for readers: a thread in wait() sleeps in the kernel until one of their sockets has a datagram or,
+// if another thread reads the socket, until that thread notifies it.
 #pragma once
 
 #include <sys/epoll.h>
@@ -28,16 +28,16 @@ class WaitSet {
   perflab_status wait(std::int64_t timeout_ns, std::uint64_t* ready, std::size_t capacity,
                       std::size_t* ready_count, perflab_error* error) noexcept;
   void wake() noexcept { woken_.notify(); }
-  // A reader whose socket another thread reads may have something.
+  // A reader whose socket another thread reads may have a message.
   void look_again() noexcept { changed_.notify(); }
 
  private:
   struct Attachment {
     Reader* reader;
     std::uint64_t cookie;
-    bool has_datagram;  // as the kernel said last
+    bool has_datagram;  // as of the last poll
   };
-  // Returns how many events there are; 0 where the time is over.
+  // Returns the number of events; 0 on timeout.
   int poll(std::int64_t until_ns) noexcept;
   void watch(int number, const void* what);
   bool note(int count) noexcept;
@@ -46,7 +46,7 @@ class WaitSet {
   const Descriptor epoll_;
   const Event woken_;
   const Event changed_;
-  // Changed only while nobody waits.
+  // Only changed while no thread waits.
   std::vector<Attachment> attachments_;
   std::vector<epoll_event> events_;
   std::size_t first_ = 0;  // where collecting starts

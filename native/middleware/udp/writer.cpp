@@ -68,11 +68,11 @@ void Writer::make_room(std::size_t part_count) {
   if (pieces_.size() < most) pieces_.resize(most);
 }
 
-// The same bytes for each target, behind its head.
+// The same bytes for each target, after its own header.
 void Writer::lay_out(const perflab_bytes* parts, std::size_t part_count, std::size_t offset,
                      std::size_t size) {
   iovec* const first = pieces_.data();
-  std::size_t count = 1;  // the first is the head
+  std::size_t count = 1;  // the first is the header
   std::size_t skip = offset;
   std::size_t left = size;
   for (std::size_t i = 0; i < part_count && left > 0; ++i) {
@@ -100,7 +100,8 @@ void Writer::lay_out(const perflab_bytes* parts, std::size_t part_count, std::si
   }
 }
 
-// Once to each target. What the kernel has no room for is lost, as on the rest of its way.
+// Sends once to each target. What does not fit into the kernel's buffers is lost, like anywhere else on its
+// way.
 perflab_status Writer::send_piece(perflab_error* error) {
   for (std::size_t sent = 0; sent < messages_.size();) {
     const auto left = static_cast<unsigned>(messages_.size() - sent);

@@ -1,8 +1,8 @@
-// The allocator's functions with counters in front of them, to be preloaded; see measure/allocation_counts.h.
+// Wrappers of the allocator's functions that count, to be preloaded; see measure/allocation_counts.h.
 //
-// Every thread counts in a slot of its own, so that counting is a plain addition; totals are the sums over
-// the slots. Slots lie in a fixed table: counting allocates nothing and takes no lock. A thread takes its
-// slot with its first call, and what it counted stays in the totals when a later thread takes the slot over.
+// Every thread counts in its own slot, so counting is a plain addition; totals are sums over all slots. Slots
+// are in a fixed table: counting neither allocates nor locks. A thread takes a slot at its first call; its
+// counts stay in the totals when a later thread takes over the slot.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@
 
 #include "measure/allocation_counts.h"
 
-// glibc's own names of the functions that are replaced below: there before anything else is, and with no need
-// of dlsym, which may allocate itself.
+// glibc's internal names of the functions replaced below: available before anything else, and without dlsym,
+// which may itself allocate.
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -33,17 +33,17 @@ namespace {
 using Counter = std::atomic<std::uint64_t>;
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
-// On a cache line of its own; counts of all threads that it belonged to.
+// On its own cache line; counts all threads that owned it.
 struct alignas(64) Slot {
   Counter owner{0};      // see owned_by(); 0 before the first one
-  Counter allocated{0};  // of the owner alone, this is more than `before`
+  Counter allocated{0};  // the current owner's count is the excess over `before`
   Counter before{0};
   Counter bytes{0};
   Counter frees{0};
 };
 
-// The low half is the thread's number, the high half tells apart successive owners: a slot that was seen with
-// a dead owner cannot be mistaken for one that has changed hands since.
+// The low half is the thread's number, the high half distinguishes successive owners: a slot seen with a dead
+// owner cannot be confused with one that has been taken over since.
 constexpr std::uint64_t owned_by(int tid, std::uint64_t previous) {
   return (((previous >> 32) + 1) << 32) | static_cast<std::uint32_t>(tid);
 }
@@ -53,8 +53,9 @@ constexpr int kNobody = 0;
 constexpr std::size_t kSlots = 1024;
 constinit Slot g_slots[kSlots];
 constinit std::atomic<std::size_t> g_used{0};
-constinit std::atomic<std::size_t> g_hand{0};  // where the search for a dead thread's slot goes on
-// Of threads for which no slot was left.
+constinit std::atomic<std::size_t> g_hand{0};  // position at which the search for a dead thread's slot
+                                               // continues
+// For threads without a slot.
 constinit Slot g_common;
 constinit std::atomic<bool> g_common_used{false};
 
@@ -71,7 +72,7 @@ bool take_over(Slot& slot, std::uint64_t owner, int tid) {
   return true;
 }
 
-// The number of a thread that has ended is given out again.
+// The number of an ended thread is reused.
 Slot* slot_of_namesake(int tid, std::size_t used) {
   for (std::size_t i = 0; i < used; ++i) {
     const std::uint64_t owner = g_slots[i].owner.load(std::memory_order_acquire);
@@ -101,7 +102,7 @@ Slot* slot_of_the_dead(int tid) {
 }
 
 [[gnu::noinline, gnu::cold]] Slot& first_call() noexcept {
-  const int error = errno;  // free() and a successful malloc() leave it as it was
+  const int error = errno;  // free() and a successful malloc() preserve it
   const int tid = static_cast<int>(syscall(SYS_gettid));
   Slot* slot = slot_of_namesake(tid, g_used.load(std::memory_order_acquire));
   if (slot == nullptr) slot = new_slot(tid);
@@ -119,17 +120,17 @@ Slot& own_slot() noexcept { return g_own != nullptr ? *g_own : first_call(); }
 
 void add(Slot& slot, Counter& counter, std::uint64_t amount) noexcept {
   if (&slot != &g_common) [[likely]] {
-    counter.store(counter.load(kRelaxed) + amount, kRelaxed);  // one writer
+    counter.store(counter.load(kRelaxed) + amount, kRelaxed);  // single writer
   } else {
     counter.fetch_add(amount, kRelaxed);
   }
 }
 
-// ---- where allocations come from ----
+// ---- allocation sites ----
 
 using perflab::measure::AllocationSite;
 
-// A site of one thread, found by a hash of the thread and its callers. Entries are never taken away.
+// A call site in one thread, in a hash table by thread and callers. Entries are never removed.
 struct Site {
   Counter hash{0};  // 0: free
   std::atomic<bool> written{false};
@@ -141,11 +142,11 @@ struct Site {
 constexpr std::size_t kSites = 4096;  // a power of two
 constexpr std::size_t kProbes = 64;
 constinit Site g_sites[kSites];
-constinit Counter g_elsewhere{0};  // allocations for whose site there was no room
+constinit Counter g_elsewhere{0};  // allocations from sites that did not fit
 constinit std::atomic<bool> g_watching{false};
 using Unwind = _Unwind_Reason_Code (*)(_Unwind_Trace_Fn, void*);
 constinit std::atomic<Unwind> g_unwind{nullptr};
-// What the unwinder itself allocates has no site.
+// Allocations of the unwinder itself have no site.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool g_unwinding = false;
 
 struct Walk {
@@ -178,7 +179,7 @@ std::uint64_t hash_of(int tid, const Walk& walk) {
 [[gnu::noinline, gnu::cold]] void note_site(std::size_t size) noexcept {
   g_unwinding = true;
   const int error = errno;
-  Walk walk{.left_out = 2, .frames = {}};  // this function, and the one of the allocator that was called
+  Walk walk{.left_out = 2, .frames = {}};  // this function, and the allocator function that was called
   g_unwind.load(kRelaxed)(step, &walk);
   const int tid = static_cast<int>(syscall(SYS_gettid));
   const std::uint64_t hash = hash_of(tid, walk);
@@ -235,7 +236,8 @@ PERFLAB_EXPORT void* calloc(std::size_t count, std::size_t size) noexcept {
 PERFLAB_EXPORT void* realloc(void* memory, std::size_t size) noexcept {
   const bool frees = memory != nullptr;
   void* const moved = __libc_realloc(memory, size);
-  // With size 0 the old block is freed and there is no new one; otherwise null leaves the old one as it was.
+  // With size 0 the old block is freed and no new one is allocated; otherwise null leaves the old block
+  // unchanged.
   if (frees && (moved != nullptr || size == 0)) count_free();
   return counted(moved, size);
 }
@@ -291,7 +293,7 @@ PERFLAB_EXPORT bool perflab_thread_allocations(int tid, std::uint64_t* count) no
     *count = slot.allocated.load(kRelaxed) - slot.before.load(kRelaxed);
     return true;
   }
-  *count = 0;  // a thread that has never called the allocator
+  *count = 0;  // the thread has never called the allocator
   return !g_common_used.load(std::memory_order_acquire);
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using realtime::Policy;
 
-// Some microseconds of arithmetic, kept alive by the volatile.
+// Some microseconds of arithmetic; the volatile prevents optimization.
 void arithmetic() noexcept {
   static thread_local volatile std::uint64_t sink = 1;
   std::uint64_t value = sink;
@@ -66,7 +66,7 @@ Burn::Burn(const Settings& settings, const Watchdog& watchdog) : settings_(setti
       std::string other = realtime::difference(asked, *state);
       if (other.empty() && state->nice != settings_.nice)
         other = "nice " + std::to_string(state->nice) + " instead of " + std::to_string(settings_.nice);
-      if (!other.empty()) throw Unsupported("the kernel did otherwise: " + other);
+      if (!other.empty()) throw Unsupported("the kernel applied other settings: " + other);
       states_.push_back(*state);
     }
   } catch (...) {
@@ -139,7 +139,7 @@ void Burn::burn_all(Nanoseconds began_cpu_ns) {
   while (!ended() && !spent(began_cpu_ns)) arithmetic();
 }
 
-// What a period could not have, because others had the CPU, is not made up for in the next one.
+// CPU time that others took in one period is not made up for in the next.
 void Burn::burn_share(Nanoseconds began_cpu_ns) {
   const auto share = static_cast<Nanoseconds>(settings_.load * static_cast<double>(settings_.period_ns));
   for (Nanoseconds begin = clock_.now(); !ended() && !spent(began_cpu_ns);) {

@@ -1,4 +1,4 @@
-// Threads that spend a share of each period on a CPU, with a policy, a priority and a nice value.
+// Threads that use a share of each period on a CPU, with a policy, a priority and a nice value.
 #pragma once
 
 #include <atomic>
@@ -23,32 +23,32 @@ struct Settings {
   std::vector<int> cpus{};  // one thread on each
   double load = 1.0;        // share of each period, of CPU time, 0 < load <= 1
   Nanoseconds period_ns = 10'000'000;
-  Nanoseconds amount_ns = 0;  // CPU time after which each thread ends; 0: they run until they are told to end
+  Nanoseconds amount_ns = 0;  // CPU time after which each thread ends; 0: until told to end
 };
 
 class Burn {
  public:
-  // Starts the threads, which wait for begin(). Throws Error with what the kernel refuses.
+  // Starts the threads, which wait for begin(). Throws Error with the kernel's refusal.
   Burn(const Settings& settings, const Watchdog& watchdog);
   ~Burn();
   Burn(const Burn&) = delete;
   Burn& operator=(const Burn&) = delete;
 
-  // The threads as the kernel says they are, in the order of the CPUs.
+  // The threads' state as reported by the kernel, in the order of the CPUs.
   [[nodiscard]] const std::vector<realtime::ThreadState>& threads() const noexcept { return states_; }
   void begin();
   // Readable once every thread has spent its amount.
   [[nodiscard]] int spent_descriptor() const noexcept { return spent_event_.number(); }
-  // When that was; nothing before.
+  // Time when that happened; empty before.
   [[nodiscard]] std::optional<Nanoseconds> spent_at() const;
-  // Ends and joins the threads; the CPU time that they spent.
+  // Ends and joins the threads; returns the CPU time that they used.
   Nanoseconds end();
 
  private:
   struct Worker {
     int cpu = 0;
-    std::promise<int> ready{};  // its tid, or what the kernel refused
-    Nanoseconds cpu_ns = 0;     // by the thread at its end
+    std::promise<int> ready{};  // its tid, or the kernel's refusal
+    Nanoseconds cpu_ns = 0;     // set by the thread when it ends
     std::thread thread{};
   };
 
@@ -56,7 +56,7 @@ class Burn {
   void set_up(const Worker& worker) const;
   void burn_all(Nanoseconds began_cpu_ns);
   void burn_share(Nanoseconds began_cpu_ns);
-  // Whether the calling thread has spent its amount.
+  // True if the calling thread has used its amount.
   [[nodiscard]] bool spent(Nanoseconds began_cpu_ns) const noexcept {
     return settings_.amount_ns > 0 &&
            read_clock(CLOCK_THREAD_CPUTIME_ID) - began_cpu_ns >= settings_.amount_ns;
@@ -73,7 +73,7 @@ class Burn {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool begun_ = false;
-  std::size_t spent_ = 0;  // threads
+  std::size_t spent_ = 0;  // number of threads
   std::optional<Nanoseconds> spent_at_ns_;
   Event spent_event_;
   std::atomic<bool> ended_{false};

@@ -1,11 +1,10 @@
-// perflab-burn: spends CPU time with a policy and a priority, for a limited time.
+// perflab-burn: uses CPU time with a policy and a priority, for a limited time.
 //
 //   perflab-burn [--control-fd N] --cpus 0,1 --limit-ns L [--policy OTHER|FIFO|RR] [--priority P] [--nice N]
 //                [--load PERCENT] [--period-ns N] [--amount-ns N]
 //
-// Ends when told so on the control channel, when that closes, with its parent, on SIGTERM, SIGINT and SIGHUP,
-// and whatever happens when the limit is reached (docs/formats.md). Without a control channel it runs by
-// itself.
+// Ends when told to on the control channel, when that closes, with its parent, on SIGTERM, SIGINT and SIGHUP,
+// and in any case when the limit is reached (docs/formats.md). Without a control channel it runs on its own.
 
 #include <algorithm>
 #include <csignal>
@@ -60,7 +59,8 @@ json ready(const Burn& burn) {
   return {{"type", "ready"}, {"threads", threads}};
 }
 
-// Tells when a finite amount has been spent: what burnt is gone then, and the program waits to be asked.
+// Reports when a finite amount has been used: the burning threads have ended, and the program waits to be
+// asked.
 void wait_for_the_end(Control& control, const Burn& burn, const Watchdog& watchdog, const Descriptor& signals) {
   auto message =
       control.receive(Control::kForever, {watchdog.descriptor(), signals.number(), burn.spent_descriptor()});
@@ -74,7 +74,7 @@ void wait_for_the_end(Control& control, const Burn& burn, const Watchdog& watchd
 }
 
 void run(const Settings& settings, Nanoseconds limit_ns, Control& control) {
-  // Of all threads, for they inherit it.
+  // For all threads, which inherit it.
   const Descriptor signals = take_signals({SIGTERM, SIGINT, SIGHUP});
   const Watchdog watchdog(limit_ns);
   Burn burn(settings, watchdog);
@@ -92,11 +92,11 @@ int main(int argc, char** argv) {
   using namespace perflab;
   burn::Settings settings;
   Nanoseconds limit_ns = 0;
-  // What burns must not be left alone, and nothing of it needs an orderly end.
+  // Burning threads must not outlive perflab, and need no orderly end.
   Program program("perflab-burn", burn::kArguments, WhenPerflabEnds::kKill);
   Options& options = program.options();
   options.number("limit-ns", limit_ns, Nanoseconds{1}, burn::kLongestLimit)
-      .number("priority", settings.priority, -1'000'000, 1'000'000)  // the kernel judges
+      .number("priority", settings.priority, -1'000'000, 1'000'000)  // the kernel checks the range
       .number("nice", settings.nice, -20, 19)
       .number("amount-ns", settings.amount_ns, Nanoseconds{1}, burn::kLongestLimit)
       .number("period-ns", settings.period_ns, burn::kShortestPeriod, burn::kLongestPeriod)

@@ -14,7 +14,7 @@
 namespace perflab::burn {
 namespace {
 
-// Time to say that the limit was reached.
+// Time to report that the limit was reached.
 constexpr Nanoseconds kHardAfter = 2 * kNanosecondsPerSecond;
 constexpr int kSoft = SIGALRM;
 
@@ -47,7 +47,7 @@ Watchdog::Watchdog(Nanoseconds limit_ns) : limit_at_ns_(read_clock(CLOCK_MONOTON
   action.sa_handler = on_limit;
   action.sa_flags = SA_RESTART;
   sigaction(kSoft, &action, nullptr);
-  // Only threads that are watched take it.
+  // Only watched threads receive it.
   sigset_t soft;
   sigemptyset(&soft);
   sigaddset(&soft, kSoft);

@@ -14,7 +14,7 @@ Churn::Churn(const Config& config, const measure::Clock& clock)
       pairs_(config.topics) {
   if (!plugin_.capabilities().across_processes) {
     throw Unsupported(std::string(plugin_.name()) +
-                      ": does not reach across processes, so nobody would see the churn; "
+                      ": does not connect processes, so no process would see the churn; "
                       "right would be another middleware");
   }
   host_.now_ns = [](void* context) { return static_cast<const Churn*>(context)->clock_.now(); };

@@ -1,8 +1,8 @@
-// Endpoints, or whole participants with endpoints, that come and go on a schedule.
+// Endpoints, or whole participants with endpoints, created and destroyed on a schedule.
 //
-// The k-th cycle is due at start + k * period. It deletes what an earlier cycle left in its place and creates
-// it anew, so that what is created lives until its place comes round again: topics / rate for endpoints, one
-// period for the participant. Cycles that were missed are left out.
+// Cycle k is due at start + k * period. It deletes what an earlier cycle left at its index and creates it
+// anew, so that an object lives until its index comes round again: topics / rate for endpoints, one period
+// for the participant. Missed cycles are skipped.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,14 @@
 namespace perflab::churn {
 
 struct Counts {
-  std::uint64_t created = 0;  // pairs of a writer and a reader, or participants
+  std::uint64_t created = 0;  // writer-reader pairs, or participants
   std::uint64_t deleted = 0;
-  std::uint64_t skipped = 0;  // cycles that were missed
+  std::uint64_t skipped = 0;  // missed cycles
 };
 
 class Churn {
  public:
-  // Throws Error; Unsupported where nobody in another process could see the churn.
-  // `config` and `clock` outlive it.
+  // Throws Error; Unsupported if no other process could see the churn. `config` and `clock` must outlive it.
   Churn(const Config& config, const measure::Clock& clock);
   ~Churn() { clear(); }
   Churn(const Churn&) = delete;
@@ -32,7 +31,7 @@ class Churn {
 
   void start(Nanoseconds at_ns) noexcept { start_ns_ = at_ns; }
   [[nodiscard]] Nanoseconds next_due() const noexcept { return start_ns_ + cycle_ * config_.period_ns; }
-  // One cycle; to be called when next_due() <= now. Throws Error.
+  // Runs one cycle. Precondition: next_due() <= now. Throws Error.
   void run_cycle(Nanoseconds now);
   // Deletes everything.
   void clear() noexcept;
@@ -54,8 +53,9 @@ class Churn {
   Nanoseconds start_ns_ = 0;
   std::int64_t cycle_ = 0;
   Counts counts_;
-  std::optional<middleware::Participant> participant_;  // before the pairs: it outlives them
-  std::vector<std::optional<Pair>> pairs_;              // by topic
+  std::optional<middleware::Participant> participant_;  // declared before the pairs, because it must outlive
+                                                        // them
+  std::vector<std::optional<Pair>> pairs_;              // indexed by topic
 };
 
 }  // namespace perflab::churn

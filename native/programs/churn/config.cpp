@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Above this the creating and deleting itself takes longer than the period.
+// Beyond this, creation and deletion take longer than the period.
 constexpr double kHighestRate = 10'000.0;
 constexpr double kLowestRate = 0.01;
 constexpr std::size_t kMostTopics = 1'000;

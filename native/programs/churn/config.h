@@ -1,6 +1,6 @@
-// The configuration of perflab-churn: which middleware, what comes and goes, and how often.
+// The configuration of perflab-churn: the middleware, what to create and destroy, and how often.
 //
-//   {"middleware": {"name", "library", "domain", "network", "options"},   as docs/formats.md, section 2
+//   {"middleware": {"name", "library", "domain", "network", "options"},   as in docs/formats.md, section 2
 //    "what": "endpoints" | "participants", "rate_hz": 10.0, "topics": 1, "type": "stamped10b",
 //    "participants_expected": 2, "records": "/.../churn.jsonl" | null}
 #pragma once
@@ -25,7 +25,7 @@ struct Config {
   Nanoseconds period_ns = 0;
   std::size_t topics = 1;
   std::shared_ptr<message::Formats> messages = std::make_shared<message::Formats>();
-  const message::Format* type = nullptr;  // one of them
+  const message::Format* type = nullptr;  // owned by `formats`
   std::string records;  // empty: progress goes to the control channel
 };
 

@@ -1,11 +1,11 @@
-// perflab-churn: discovery churn beside a workload, on topics of its own (perflab_churn_1, ...).
+// perflab-churn: discovery churn during a workload, on its own topics (perflab_churn_1, ...).
 //
 //   perflab-churn --config FILE [--control-fd N]
 //
 // Lines out: {"type":"ready","at_ns"}, {"type":"progress","created","deleted","skipped","at_ns"} every 200 ms
-// (to the file `records` where the configuration names one), {"type":"done",...} as last line; errors as
-// perflab-node's. It ends on {"type":"stop"}, SIGTERM, SIGINT, or when the channel closes, and takes
-// everything back first: a participant that is killed haunts its domain until its lease ends.
+// (to the file `records` if configured), {"type":"done",...} as the last line; errors as in perflab-node. It
+// ends on {"type":"stop"}, SIGTERM, SIGINT, or when the channel closes, and deletes everything first: a
+// killed participant remains in its domain until its lease ends.
 
 #include <algorithm>
 #include <csignal>
@@ -33,7 +33,7 @@ json counts_line(const char* type, const Churn& churn, Nanoseconds at_ns) {
           {"skipped", churn.counts().skipped}};
 }
 
-// Where progress goes: the file, or else the control channel.
+// Writes progress to the file, or to the control channel if there is none.
 class Progress {
  public:
   Progress(const std::string& file, Control& control) : control_(control) {
@@ -54,7 +54,7 @@ class Progress {
 };
 
 void run(const Config& config, Control& control) {
-  // Of all threads, for they inherit it.
+  // For all threads, which inherit it.
   const Descriptor signals = take_signals({SIGTERM, SIGINT});
   const measure::MonotonicClock clock;
   Churn churn(config, clock);

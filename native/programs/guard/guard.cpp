@@ -26,11 +26,11 @@ using proc::send_signal;
 
 constexpr Nanoseconds kMillisecond = 1'000'000;
 constexpr Nanoseconds kBetweenKills = 20 * kMillisecond;
-// What has not ended by then is stuck in the kernel, and ends when it leaves it.
+// A process that has not ended by then is stuck in the kernel, and ends when it leaves the kernel.
 constexpr Nanoseconds kKillLimit = 10'000 * kMillisecond;
 constexpr Nanoseconds kFlushLimit = 5'000 * kMillisecond;
 constexpr Nanoseconds kMaxGrace = 3'600'000 * kMillisecond;
-// More than that unread by perflab, and the command has to wait with what it says.
+// With more than this unread by perflab, the command's output has to wait.
 constexpr std::size_t kMaxUnsent = 1u << 20;
 
 constexpr std::size_t kQuoted = 80;
@@ -65,11 +65,11 @@ int Guard::run() {
 void Guard::prepare() {
   signals_ = take_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP});
   if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) throw Unsupported("PR_SET_CHILD_SUBREAPER: " + reason_of(errno));
-  // Not PR_SET_PDEATHSIG, which fires when the thread ends that started us, be its process alive or not.
+  // Not PR_SET_PDEATHSIG, which fires when the parent thread ends, even if its process is alive.
   perflab_pidfd_ = open_process(perflab_);
   if (!perflab_pidfd_.open() && errno == ENOSYS)
     throw Unsupported("pidfd_open: this needs Linux 5.3 or later");
-  proc::living_descendants({getpid()});  // no /proc, no guard: said now and not when it is too late
+  proc::living_descendants({getpid()});  // fail now rather than too late if /proc is missing
 }
 
 void Guard::start_command() {
@@ -81,7 +81,7 @@ void Guard::start_command() {
   command_ = fork();
   if (command_ < 0) throw Failed("fork: " + reason_of(errno));
   if (command_ == 0) become_command(pair[1], problem[1]);
-  setpgid(command_, command_);  // whichever of the two comes first
+  setpgid(command_, command_);  // both processes call it, whichever comes first
   close(problem[1]);
   if (settings_.give_control) {
     close(pair[1]);
@@ -96,19 +96,19 @@ void Guard::start_command() {
     waitpid(std::exchange(command_, 0), nullptr, 0);
     throw Unsupported("cannot execute " + settings_.command.front() + ": " + reason_of(number));
   }
-  const std::optional<Process> process = read_process(command_);  // there until it is waited for
+  const std::optional<Process> process = read_process(command_);  // it exists until it is waited for
   tell({{"type", "started"},
         {"pid", command_},
         {"start_ticks", process ? json(process->identity.start_ticks) : json()},
         {"at_ns", clock_.now()}});
 }
 
-// In the child; the pipe closes by the exec or carries why there was none.
+// In the child; the pipe closes on exec or carries the error.
 void Guard::become_command(int control, int problem) const {
   const pid_t guard = getppid();
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != guard) _exit(1);  // it died before the line above
+  if (getppid() != guard) _exit(1);  // the guard died before prctl
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -126,7 +126,7 @@ void Guard::become_command(int control, int problem) const {
   _exit(127);
 }
 
-// Takes note of everybody who ended. False when there is no descendant left.
+// Waits for all processes that have ended. False if no descendant is left.
 bool Guard::reap() {
   while (true) {
     int status = 0;
@@ -148,10 +148,10 @@ void Guard::stop(Nanoseconds grace_ns) {
   if (phase_ != Phase::kRunning) return;
   phase_ = Phase::kTerminating;
   due_ns_ = clock_.now() + std::clamp<Nanoseconds>(grace_ns, 0, kMaxGrace);
-  // Once: whoever comes later may be part of an orderly end, and has until the grace is over.
+  // Once only: later processes may be part of an orderly end, and have until the end of the grace period.
   for (const Process& process : proc::living_descendants({getpid()})) {
     send_signal(process.identity, SIGTERM);
-    send_signal(process.identity, SIGCONT);  // one that is stopped would not hear it
+    send_signal(process.identity, SIGCONT);  // a stopped process would not receive the signal
   }
 }
 
@@ -188,7 +188,8 @@ int Guard::milliseconds_until_due() const {
 void Guard::wait_for_something() {
   const auto wanted = [](const Channel& channel, bool listen) {
     const int events = (listen && !channel.at_end() ? POLLIN : 0) | (channel.unsent() > 0 ? POLLOUT : 0);
-    // A hang-up is told whether asked for or not: where nothing is wanted, the descriptor is left out.
+    // poll(2) reports a hang-up even if it was not requested: without requested events the descriptor is
+    // omitted.
     return pollfd{events != 0 ? channel.descriptor() : -1, static_cast<short>(events), 0};
   };
   enum { kControl, kSignal, kPerflab, kCommand };
@@ -249,14 +250,14 @@ bool Guard::on_command_channel() {
     if (json::accept(*line)) {
       control_.send(R"({"type":"said","body":)" + *line + "}");
     } else {
-      fail(settings_.command.front() + " said what is not JSON: " + line->substr(0, kQuoted));
+      fail(settings_.command.front() + " sent a line that is not JSON: " + line->substr(0, kQuoted));
     }
   }
   return came;
 }
 
 void Guard::tell(const json& message) {
-  // Names of programs and what they say need not be UTF-8.
+  // Names of programs, and their output, may not be valid UTF-8.
   control_.send(message.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
@@ -265,13 +266,13 @@ void Guard::tell_error(Error::Kind kind, const std::string& text) {
   tell({{"type", "error"}, {"kind", to_text(kind)}, {"text", text}});
 }
 
-// Told once; then the command is ended as after a stop.
+// Reports the first failure; then ends the command as after a stop.
 void Guard::fail(const std::string& text) {
   if (!std::exchange(failed_, true)) tell_error(Error::Kind::kFailed, text);
   stop(settings_.grace_ns);
 }
 
-// Waits a while for perflab to read everything.
+// Waits a limited time for perflab to read everything.
 void Guard::flush() {
   for (const Nanoseconds limit = clock_.now() + kFlushLimit; control_.unsent() > 0 && clock_.now() < limit;) {
     pollfd waiting{control_.descriptor(), POLLOUT, 0};
@@ -280,7 +281,7 @@ void Guard::flush() {
   }
 }
 
-// Nobody is left: passes on what was said last.
+// No descendant is left: passes on the last output.
 int Guard::finish() {
   while (command_channel_ && on_command_channel()) {
   }

@@ -1,7 +1,7 @@
-// Runs a command and sees to it that nothing of it outlives perflab.
+// Runs a command and ensures that no process of it outlives perflab.
 //
-// The guard is a child subreaper: whatever its descendants do (double fork, setsid, a process group of their
-// own), they stay its descendants, and as soon as wait() knows no child, nothing is left of them.
+// The guard is a child subreaper: whatever its descendants do (double fork, setsid, their own process group),
+// they remain its descendants, and when wait() has no child left, no process of the command is left.
 #pragma once
 
 #include <sys/types.h>
@@ -29,12 +29,12 @@ struct Settings {
 
 class Guard {
  public:
-  // Takes over the control channel; `settings` outlive the guard.
+  // Takes ownership of the control channel; `settings` must outlive the guard.
   explicit Guard(const Settings& settings);
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  // From the start of the command until no descendant is left. Errors are told on the control channel and on
+  // Starts the command and returns when no descendant is left. Reports errors on the control channel and on
   // stderr. Returns the exit code.
   int run();
 
@@ -66,10 +66,10 @@ class Guard {
   std::optional<Channel> command_channel_;
   Descriptor signals_;
   Descriptor perflab_pidfd_;
-  pid_t command_ = 0;  // 0 before it was started and after it was waited for
+  pid_t command_ = 0;  // 0 before it starts and after it was waited for
   Phase phase_ = Phase::kRunning;
-  Nanoseconds due_ns_ = kUnknownTime;      // next step of an end
-  Nanoseconds give_up_ns_ = kUnknownTime;  // known while killing
+  Nanoseconds due_ns_ = kUnknownTime;      // next step of ending the command
+  Nanoseconds give_up_ns_ = kUnknownTime;  // set while killing
   std::set<proc::Identity> killed_;
   bool failed_ = false;
 };

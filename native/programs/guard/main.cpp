@@ -2,8 +2,9 @@
 //
 //   perflab-guard --control-fd N [--grace-ms 2000] [--give-control] -- COMMAND ARG...
 //
-// COMMAND and all its descendants are ended, by SIGTERM and after the grace by SIGKILL, when perflab says so,
-// when the control channel is closed, when perflab ends, and on SIGTERM, SIGINT and SIGHUP (docs/formats.md).
+// COMMAND and all its descendants are ended, by SIGTERM and after the grace period by SIGKILL, when perflab
+// requests it, when the control channel closes, when perflab ends, and on SIGTERM, SIGINT and SIGHUP
+// (docs/formats.md).
 
 #include <cstdio>
 

@@ -22,7 +22,7 @@ using message::Definition;
 using message::Element;
 using message::Primitive;
 
-// Words of C++ that a field may be called; the member then has an underscore behind it.
+// C++ keywords that are valid field names; the member then gets a trailing underscore.
 constexpr std::array kReserved{
     "alignas", "alignof", "and", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "class",
     "compl", "concept", "const", "constexpr", "consteval", "constinit", "continue", "decltype", "default", "delete", "do",
@@ -36,7 +36,7 @@ std::string member_name(const std::string& field) {
   return std::ranges::find(kReserved, std::string_view(field)) == kReserved.end() ? field : field + "_";
 }
 
-// "sensor_msgs/msg/JointState" in its parts.
+// The parts of "sensor_msgs/msg/JointState".
 struct Name {
   std::string package, kind, name;
 
@@ -54,7 +54,7 @@ struct Name {
   }
 };
 
-// The interface that a struct is of: that of "SetBool_Request" is "SetBool".
+// The interface of a struct: for "SetBool_Request" it is "SetBool".
 Name interface_of(const std::string& full) {
   Name name(full);
   if (name.kind != "msg") name.name = name.name.substr(0, name.name.find('_'));
@@ -116,7 +116,7 @@ std::string type_of(const message::Member& member) {
   return element;
 }
 
-// `wide`: of UTF-16, which the compiler makes of the UTF-8 that stands there.
+// `wide`: a UTF-16 literal, converted by the compiler from the UTF-8 source.
 std::string literal_of(std::string_view text, bool wide = false) {
   std::string literal = wide ? "u\"" : "\"";
   for (const char c : text) {
@@ -125,7 +125,7 @@ std::string literal_of(std::string_view text, bool wide = false) {
       literal += std::string("\\") + c;
     } else if (octet >= 0x20 && (octet < 0x7F || wide)) {
       literal += c;
-    } else {  // as octal digits, of which there are three at most
+    } else {  // as octal, which has at most three digits
       for (const int shift : {6, 3, 0}) literal += (shift == 6 ? "\\" : "") + std::to_string(octet >> shift & 7);
     }
   }
@@ -254,7 +254,7 @@ std::string header_of_all(const std::map<std::string, std::string>& headers) {
     constexpr std::string_view kName = "kTypeName = \"", kHash = "\";\n  static constexpr const char* kTypeHash";
     for (std::size_t at = text.find(kName); at != std::string::npos; at = text.find(kName, at + 1)) {
       const std::size_t begin = at + kName.size(), end = text.find('"', begin);
-      // Those with a hash are structs, the others name what a service or action is made of.
+      // Those with a hash are structs, the others list the parts of a service or action.
       if (text.compare(end, kHash.size(), kHash) == 0) each << " VISIT(" << Name(text.substr(begin, end - begin)).qualified() << ")";
     }
   }

@@ -1,10 +1,12 @@
-// perflab-messages: C++ headers of interface definitions, for programs (native/program/program.h).
+// perflab-messages: generates C++ headers from interface definitions, for programs
+// (native/program/program.h).
 //
-//   perflab-messages --output DIR [--message-path DIR]... (--all | package/msg/Name package/srv/Name package/action/Name ...)
+//   perflab-messages --output DIR [--message-path DIR]... (--all | package/msg/Name package/srv/Name
+//   package/action/Name ...)
 //
-// Writes DIR/messages/package/msg/name.h for each and for all that it is made of, where that differs from what is there; with
-// --all also DIR/messages/all.h, which includes them.
-// Exit codes: 0 done, 1 a file could not be written, 2 usage or bad input.
+// Writes DIR/messages/package/msg/name.h for each interface and all it uses, unless the file is up to date;
+// with --all also DIR/messages/all.h, which includes them. Exit codes: 0 success, 1 a file could not be
+// written, 2 usage error or bad input.
 
 #include <cstdio>
 #include <exception>
@@ -22,7 +24,7 @@
 
 namespace {
 
-// A file that is as it should be stays as old as it is, and nothing is compiled again.
+// An unchanged file keeps its time stamp, so that nothing is recompiled.
 void write(const std::filesystem::path& path, const std::string& text) {
   std::ostringstream there;
   there << std::ifstream(path).rdbuf();

@@ -1,9 +1,10 @@
-// perflab-monitor: what the threads of process trees and the CPUs do, sample by sample, into a file.
+// perflab-monitor: samples the threads of process trees and the CPUs, and writes the samples to a file.
 //
 //   perflab-monitor --control-fd N --interval-ns I --output FILE
 //
-// It does what perflab says on the control channel and ends with it: {"type":"watch","group":G,"root":PID},
-// {"type":"unwatch","group":G}, {"type":"stop"}. What it writes is in docs/observers.md.
+// It follows perflab's requests on the control channel and ends with it:
+// {"type":"watch","group":G,"root":PID}, {"type":"unwatch","group":G}, {"type":"stop"}. docs/observers.md
+// describes the file.
 
 #include <string>
 

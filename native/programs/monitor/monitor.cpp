@@ -20,10 +20,11 @@ namespace {
 using nlohmann::json;
 
 constexpr Nanoseconds kThoroughInterval = kNanosecondsPerSecond;
-// Rounds after which an ended child's I/O is no longer expected in its parent's: nobody waited for the child.
+// Rounds after which an ended child's I/O is no longer expected in its parent's figures: nobody waited for
+// the child.
 constexpr int kInheritRounds = 2;
 
-// A thread may have given itself any bytes as its name.
+// A thread's name may contain any bytes.
 std::string json_text(const std::string& text) {
   return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -41,8 +42,8 @@ void raise_descriptor_limit() {
 
 Nanoseconds boot_offset() { return read_clock(CLOCK_BOOTTIME) - read_clock(CLOCK_MONOTONIC); }
 
-// Kernels without scheduling statistics have no such file, or only zeros in it. The kernel brings the figures
-// of a running thread up to date when it leaves its CPU: hence the sleep.
+// Kernels without scheduling statistics have no such file, or only zeros in it. The kernel updates the
+// figures of a running thread when it leaves its CPU: hence the sleep.
 bool schedstat_counts() {
   const timespec moment{0, 1000};
   nanosleep(&moment, nullptr);
@@ -103,7 +104,7 @@ void Monitor::run() {
     const Nanoseconds now = clock_.now();
     if (now >= due) {
       sample();
-      // On a fixed grid; samples that were missed are left out.
+      // At fixed times; missed samples are skipped.
       due += ((clock_.now() - due) / interval_ns_ + 1) * interval_ns_;
       continue;
     }
@@ -142,7 +143,7 @@ void Monitor::watch(const std::string& group, int root) {
   } else if (known->second.group != group) {
     move(root, group);
   }
-  // At once: what the tree used before it was watched is not this group's.
+  // Immediately: what the tree used before does not belong to this group.
   sample();
   control_.send({{"type", "watching"}, {"group", group}, {"root", root}});
 }
@@ -184,11 +185,11 @@ void Monitor::read_threads(Nanoseconds at_ns) {
   for (auto& [pid, process] : processes_) {
     const std::size_t ended =
         std::erase_if(process.threads, [&](Thread& thread) { return !read_thread(thread, thorough, at_ns); });
-    // Its number may be given to another process, which then must not pass for this one.
+    // Its number may be reused by another process, which must not be confused with this one.
     if (ended > 0 && process.threads.empty()) search_all_ = true;
     const bool ran = std::ranges::any_of(process.threads, &Thread::ran);
     if (!search_all && !ran) continue;
-    // Only who runs makes threads and children.
+    // Only running threads create threads and children.
     const bool others = std::ranges::any_of(process.threads, [&](const Thread& thread) {
       return thread.ran && static_cast<std::size_t>(thread.threads) != process.threads.size();
     });
@@ -221,7 +222,7 @@ bool Monitor::read_thread(Thread& thread, bool thorough, Nanoseconds at_ns) {
     }
     thread.ran = *usage != thread.usage;
     if (usage->cpu_ns < thread.usage.cpu_ns) {
-      // Another thread of the process executed a program, and goes on under this number with its own figures.
+      // Another thread of the process called exec, and continues under this number with its own figures.
       write_gone(thread.tid, std::nullopt, at_ns);
       thread.announced = false;
     }
@@ -240,11 +241,11 @@ bool Monitor::read_thread(Thread& thread, bool thorough, Nanoseconds at_ns) {
       return false;
     }
   }
-  // The dearest file of all: each thread in another round, and everybody's in the last one.
+  // The most expensive file: read for each thread in a different round, and for all in the last one.
   thread.switches = std::nullopt;
   if (last_ || (rounds_ + static_cast<std::uint64_t>(thread.tid)) % switch_rounds_ == 0)
     read_switches(thread);
-  // Others may change these without the thread running.
+  // Other processes may change these without the thread running.
   if (read_scheduling(thread.tid, found_) && found_ != thread.scheduling) {
     std::swap(found_, thread.scheduling);
     thread.announced = false;
@@ -363,7 +364,7 @@ void Monitor::read_memory_and_io() {
       groups_.at(process.group).io_known = false;
     }
   }
-  // A process that is waited for leaves its figures to its parent.
+  // A process that is waited for adds its figures to its parent's.
   for (auto& [pid, process] : processes_) {
     const auto parent = processes_.find(process.parent);
     if (!process.gone || parent == processes_.end()) continue;
@@ -379,7 +380,7 @@ void Monitor::count_io(Process& process, const Io& now) {
   Group& group = groups_.at(process.group);
   if (!process.io_known) {
     process.io_known = true;
-    // One that was there before is counted from now on.
+    // A process that existed before is counted from now on.
     const Nanoseconds since = previous_at_ns_.value_or(clock_.now()) - interval_ns_;
     const bool is_new = process.threads.empty() || started_ns(process.threads.front().start_ticks) >= since;
     if (!is_new && group.samples > 0) process.io_read = now;
@@ -409,7 +410,7 @@ void Monitor::write_header(Nanoseconds at_ns) {
   if (const auto text = read_again(cpu_stat_)) {
     for (const CpuTicks& ticks : parse_cpus(*text)) cpus.push_back(ticks.cpu);
   }
-  // The source of CPU times of threads: schedstat counts nanoseconds, stat ticks.
+  // Source of the threads' CPU times: schedstat counts nanoseconds, stat ticks.
   say(R"({{"type":"monitor","schema":1,"at_ns":{},"interval_ns":{},"pid":{},"cpus":[{}],"source":"{}"}})"
       "\n",
       at_ns, interval_ns_, own_pid_, fmt::join(cpus, ","), has_schedstat_ ? "schedstat" : "stat");
@@ -521,7 +522,7 @@ void Monitor::flush() {
   } else {
     ++lost_samples_;
     report_once(output_.error() + "; samples are lost until it can be written again");
-    // What was said of threads may not have got there.
+    // Lines about threads may have been lost.
     for (auto& [pid, process] : processes_) {
       for (Thread& thread : process.threads) thread.announced = false;
     }

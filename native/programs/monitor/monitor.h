@@ -1,7 +1,7 @@
-// Watches process trees: what their threads use, how they are scheduled, and what the CPUs do meanwhile.
+// Watches process trees: resource use and scheduling of their threads, and the load of the CPUs.
 //
-// One thread, no locks. A round costs a few system calls for each thread that did not run since the previous
-// round, and some more for each that did (docs/observers.md).
+// One thread, no locks. A round costs a few system calls for each thread that has not run since the previous
+// round, and some more for each that has (docs/observers.md).
 #pragma once
 
 #include <fmt/core.h>
@@ -25,8 +25,8 @@ using namespace proc;
 
 class Monitor {
  public:
-  // `control` outlives the monitor. Throws Error: kFailed where the file cannot be made,
-  // kUnsupported where this kernel does not tell children.
+  // `control` must outlive the monitor. Throws Error: kFailed if the file cannot be created, kUnsupported if
+  // this kernel does not list children.
   Monitor(const std::string& file, Nanoseconds interval_ns, Control& control);
 
   // Samples until told to stop, or until the control channel closes.
@@ -41,47 +41,47 @@ class Monitor {
     Descriptor status;
     Descriptor children;
     SchedStat usage{};
-    std::optional<Switches> switches{};  // of this round; none where they were not read in it
+    std::optional<Switches> switches{};  // read in this round; empty otherwise
     int cpu = 0;
     int threads = 0;  // of its process, when it last ran
     std::string name;
     Scheduling scheduling{};
     bool ran = true;         // since the previous round
-    bool announced = false;  // its present state is in the file
+    bool announced = false;  // the file has its current state
   };
 
   struct Process {
     std::string group;
-    int parent = 0;  // as last found in a tree; 0: in none
+    int parent = 0;  // as last found in a tree; 0: none
     Descriptor folder;
     Descriptor statm;
     Descriptor io;
     NumberFolder tasks;
-    std::vector<Thread> threads;  // none: it has ended, and waits for its parent to see that
+    std::vector<Thread> threads;  // empty: it has ended, and its parent has not waited for it yet
     std::int64_t rss_kb = 0;
     Io io_read{};           // the last reading
     Io io_inherited{};      // of ended children: counted already, and about to appear in its own figures
-    int inherited_age = 0;  // rounds for which it has not appeared
+    int inherited_age = 0;  // rounds during which it has not appeared
     bool io_known = false;
     bool gone = false;
   };
 
   struct Group {
-    Io io{};  // cumulative, ended processes too
+    Io io{};  // cumulative, including ended processes
     bool io_known = true;
     std::size_t samples = 0;
   };
 
   bool handle(const nlohmann::json& message);
   void watch(const std::string& group, int root);
-  // A tree within the tree of another group becomes this group's.
+  // A tree inside another group's tree now belongs to this group.
   void move(int root, const std::string& group);
   void unwatch(const std::string& group);
 
-  // One round; everything it has to say is written at once.
+  // Runs one round and writes all its lines at once.
   void sample();
   void read_threads(Nanoseconds at_ns);
-  // False where the thread has ended.
+  // False if the thread has ended.
   bool read_thread(Thread& thread, bool thorough, Nanoseconds at_ns);
   void read_switches(Thread& thread);
   void read_stat(Thread& thread, const Stat& stat);
@@ -93,7 +93,7 @@ class Monitor {
   void count_io(Process& process, const Io& now);
   void forget_the_gone();
 
-  // Adds to the lines of this round.
+  // Appends to the lines of this round.
   template <typename... Arguments>
   void say(fmt::format_string<Arguments...> format, Arguments&&... arguments);
   void write_header(Nanoseconds at_ns);
@@ -114,7 +114,7 @@ class Monitor {
   LineFile output_;
   int own_pid_;
   long ticks_per_second_;
-  std::uint64_t switch_rounds_;  // in one of so many rounds the switches of a thread are read
+  std::uint64_t switch_rounds_;  // a thread's switches are read in one of this many rounds
   std::int64_t page_kb_;
   Nanoseconds boot_offset_ns_;  // CLOCK_BOOTTIME - CLOCK_MONOTONIC
   bool has_schedstat_;
@@ -123,10 +123,11 @@ class Monitor {
   Descriptor pressure_cpu_;
   Descriptor pressure_memory_;
   Descriptor pressure_io_;
-  std::vector<CpuTicks> cpus_;      // the previous sample's
-  std::vector<CpuTicks> cpus_now_;  // the largest seen: the kernel's idle counters may step back a little
+  std::vector<CpuTicks> cpus_;      // of the previous sample
+  std::vector<CpuTicks> cpus_now_;  // the largest values seen: the kernel's idle counters may decrease
+                                    // slightly
   std::optional<Nanoseconds> previous_at_ns_;
-  Nanoseconds thorough_at_ns_ = 0;  // when names are read again and trees are searched whatever ran
+  Nanoseconds thorough_at_ns_ = 0;  // time of the next round that reads names again and searches all trees
   bool search_all_ = false;
   bool last_ = false;  // the last round
 
@@ -134,9 +135,9 @@ class Monitor {
   std::map<int, Process> processes_;
   Scheduling found_{};
   Numbers numbers_;
-  std::vector<int> unsearched_;  // processes whose children are still to be looked for
+  std::vector<int> unsearched_;  // processes whose children have not been searched yet
 
-  std::string lines_;  // of this round
+  std::string lines_;  // lines of this round
   bool header_written_ = false;
   std::uint64_t rounds_ = 0;
   std::uint64_t lost_samples_ = 0;

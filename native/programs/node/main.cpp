@@ -1,10 +1,9 @@
-// perflab-node: one process of a graph, measured, that has no program of its own.
+// perflab-node: a measured process of a graph, for processes without a program.
 //
 //   perflab-node --config FILE [--control-fd N] [--check]
 //
-// With a control channel it does what perflab says (docs/formats.md, section 3) and ends with it. Without one
-// it runs by itself, which is of use under a debugger or a profiler. With --check it creates everything and
-// ends.
+// With a control channel it follows perflab's requests (docs/formats.md, section 3) and ends with it. Without
+// one it runs on its own, e.g. under a debugger or profiler. With --check it creates everything and ends.
 
 #include "program/program.h"
 

@@ -1,9 +1,9 @@
 // poll() for `perf record -p`, to be preloaded into it.
 //
-// When a thread that perf watches ends, its descriptor hangs up for good, and a hang-up is told unasked:
-// poll() returns at once, again and again, and perf takes a whole CPU until the last of the threads has
-// ended. Some versions of perf ask for no event of such a descriptor any more, others go on to ask. Here it
-// is waited for the others; that it has hung up is still told, so that perf ends when all have.
+// When a thread watched by perf ends, its descriptor reports a hang-up permanently, even if no event is
+// requested: poll() returns immediately again and again, and perf uses a whole CPU until the last thread has
+// ended. Some versions of perf stop requesting events for such a descriptor, others do not. This poll() waits
+// for the other descriptors; it still reports the hang-ups, so that perf ends when all threads have.
 #include <poll.h>
 
 #include <ctime>
@@ -12,11 +12,11 @@ namespace {
 
 constexpr short kHungUp = POLLHUP | POLLERR | POLLNVAL;
 
-// As ~fd a descriptor is passed over, and can be had back; -1 would be lost.
+// poll() ignores ~fd, from which fd can be restored; -1 would lose it.
 void hide(pollfd& entry) { entry.fd = ~entry.fd; }
 bool hidden(const pollfd& entry) { return entry.fd < 0; }
 
-// Of those that have hung up and have nothing to read.
+// True if it has hung up and has nothing to read.
 bool has_only_hung_up(const pollfd& entry) {
   return (entry.revents & kHungUp) != 0 && (entry.revents | kHungUp) == kHungUp;
 }
@@ -26,7 +26,7 @@ int wait(pollfd* list, nfds_t count, int timeout_ms) {
   return ppoll(list, count, timeout_ms < 0 ? nullptr : &timeout, nullptr);
 }
 
-// Apart from poll() itself, of which compilers believe that it only writes to the list.
+// Separate from poll(), which compilers assume only writes to the list.
 [[gnu::noinline]] int patient_poll(pollfd* list, nfds_t count, int timeout_ms) {
   for (nfds_t i = 0; i < count; ++i)
     if (list[i].events == 0 && list[i].fd >= 0) list[i].fd = -1;
@@ -44,7 +44,7 @@ int wait(pollfd* list, nfds_t count, int timeout_ms) {
     if (list[i].fd >= 0 && has_only_hung_up(list[i])) hide(list[i]);
   const int others = wait(list, count, timeout_ms);
   for (nfds_t i = 0; i < count; ++i) {
-    // Entries of -1 were the caller's or are asked for nothing: ~(-1) would be a descriptor.
+    // Entries of -1 were the caller's or request nothing: ~(-1) would be a descriptor.
     if (!hidden(list[i]) || list[i].fd == -1) continue;
     hide(list[i]);
     if (list[i].fd >= 0) list[i].revents = POLLHUP;

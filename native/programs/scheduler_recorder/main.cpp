@@ -1,13 +1,13 @@
-// perflab-scheduler-recorder: what the scheduler does on all CPUs, as CTF with the names of LTTng's kernel
+// perflab-scheduler-recorder: records scheduler events of all CPUs as CTF with the names of LTTng's kernel
 // tracer.
 //
 //   perflab-scheduler-recorder --output DIR [--source perf_event|ebpf] [--root PID]... [--locks]
 //                              [--buffer-bytes N] [--flight-recorder BYTES] [--control-fd N] [--duration-s S]
 //   perflab-scheduler-recorder --check [--source perf_event|ebpf] [--locks]
 //
-// With --check nothing is recorded: it says whether it could be.
-// Ends when told so on the control channel, when that closes, with its parent, on SIGTERM and SIGINT, and
-// after the duration; what was recorded is then on disk (docs/recording.md).
+// --check records nothing, and reports whether recording is possible. Ends when told to on the control
+// channel, when that closes, with its parent, on SIGTERM and SIGINT, and after the duration; the recording is
+// then on disk (docs/recording.md).
 
 #include <cmath>
 #include <csignal>
@@ -34,8 +34,7 @@ constexpr const char* kArguments =
     "--output DIR [--source perf_event|ebpf] [--root PID]... [--locks] [--buffer-bytes N] [--flight-recorder "
     "BYTES] [--control-fd N] [--duration-s S] | --check [--source perf_event|ebpf] [--locks]";
 constexpr int kMostPid = std::numeric_limits<int>::max();
-// Buffers are looked at that often even when they are not a quarter full, and what they held is on disk after
-// a second.
+// Interval for reading buffers that are not a quarter full; their content is on disk within a second.
 constexpr Nanoseconds kStep = 100'000'000;
 constexpr Nanoseconds kFlush = 1'000'000'000;
 
@@ -79,7 +78,7 @@ std::unique_ptr<Source> open_source(const Arguments& arguments) {
     return open_ebpf_source(settings);
 #else
     throw Unsupported(
-        "this build has no eBPF source: `apt install clang libbpf-dev` and build it again with `make`, or "
+        "this build has no eBPF source: `apt install clang libbpf-dev` and rebuild with `make`, or "
         "use "
         "--source perf_event");
 #endif
@@ -87,7 +86,7 @@ std::unique_ptr<Source> open_source(const Arguments& arguments) {
   return open_perf_source(settings);
 }
 
-// Where the kernel leaves events out, what follows on what cannot be checked.
+// If the kernel filters, the sequence of switches on a CPU cannot be checked.
 json done(const RecordingTotals& totals, bool kernel_filters) {
   json by_event = json::object();
   for (std::size_t i = 0; i < kEventNames.size(); ++i) by_event[kEventNames[i]] = totals.by_event[i];
@@ -111,7 +110,7 @@ json done(const RecordingTotals& totals, bool kernel_filters) {
           {"backwards", totals.backwards}};
 }
 
-// What perflab says meanwhile. True: it is over.
+// Handles perflab's messages. True: end.
 bool heard_the_end(Control& control, Recording& recording) {
   if (!control.attached()) return false;
   while (const auto message = control.receive(0)) {
@@ -123,7 +122,7 @@ bool heard_the_end(Control& control, Recording& recording) {
     try {
       recording.add_root(message->at("pid").get<std::int32_t>());
     } catch (const BadInput& gone) {
-      // It has ended since: nothing of it can be recorded, and the rest goes on.
+      // It has ended meanwhile: it cannot be recorded, and the recording continues.
       control.send({{"type", "gone"}, {"pid", message->at("pid")}, {"text", gone.what()}});
     }
   }
@@ -157,9 +156,9 @@ void run(const Arguments& arguments, Control& control) {
       flushed = now;
     }
   } catch (const CtfOutputError&) {
-    throw;  // nothing more can be written
+    throw;  // no further output is possible
   } catch (...) {
-    // Whatever went wrong, what was recorded until then is kept; the first reason is the one to tell.
+    // After any error, what was recorded until then is kept; the first error is the one to report.
     try {
       recording->stop();
     } catch (const std::exception&) {
@@ -179,7 +178,7 @@ int main(int argc, char** argv) {
   action.sa_handler = [](int) { told_to_end = 1; };  // without SA_RESTART: a signal ends the wait for events
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
   Arguments arguments;
-  // In order: what was recorded until perflab ended is worth keeping.
+  // Orderly: what was recorded until perflab ended is worth keeping.
   Program program("perflab-scheduler-recorder", kArguments, WhenPerflabEnds::kTerminate);
   set_options(program.options(), arguments);
   return program.run(argc, argv, [&](Control& control) {

@@ -37,10 +37,10 @@ PERFLAB_TRACE_EXPORT perflab_trace* perflab_trace_open(const char* const* paths,
 // NULL is allowed.
 PERFLAB_TRACE_EXPORT void perflab_trace_close(perflab_trace* trace);
 
-// What is known of the traces, as JSON; lives as long as the trace.
+// Facts about the traces, as JSON; valid as long as the trace.
 PERFLAB_TRACE_EXPORT const char* perflab_trace_facts(const perflab_trace* trace);
 
-// The table of that name (native/traceview/tables.h), not copied. 0, or -1 and an error line.
+// The table of that name (native/traceview/tables.h), without copying. Returns 0, or -1 with an error line.
 PERFLAB_TRACE_EXPORT int perflab_trace_table(perflab_trace* trace, const char* name,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
 
@@ -67,9 +67,8 @@ PERFLAB_TRACE_EXPORT int perflab_trace_split(perflab_trace* trace, const int32_t
                                              const int64_t* begins, const int64_t* ends, size_t n,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);
 
-// Who held the CPUs that these stretches waited for: interval (uint32, which of the stretches), state, cpu,
-// holder (row of threads), held_ns. Stretches of which nothing is known have no rows. 0, or -1 and an error
-// line.
+// Who held the CPUs that these intervals waited for: interval (uint32, index of the interval), state, cpu,
+// holder (row of threads), held_ns. Unknown intervals have no rows. Returns 0, or -1 with an error line.
 PERFLAB_TRACE_EXPORT int perflab_trace_holds(perflab_trace* trace, const int32_t* threads,
                                              const int64_t* begins, const int64_t* ends, size_t n,
                                              struct ArrowArrayStream* out, char* error, size_t error_size);

@@ -1,4 +1,4 @@
-// perflab_trace.h over View. Nothing is thrown across the C boundary.
+// Implements perflab_trace.h on top of View. No exception crosses the C boundary.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ namespace {
 
 using namespace perflab::traceview;
 
-// One line, cut at a character's boundary.
+// One line, cut at a character boundary.
 void say(std::string_view text, char* error, std::size_t size) noexcept {
   if (error == nullptr || size == 0) return;
   std::size_t length = std::min(text.size(), size - 1);
@@ -91,7 +91,7 @@ R guarded(R failed, char* error, std::size_t size, F&& f) noexcept {
   return failed;
 }
 
-// Columns of stretches.
+// Columns of interval splits.
 struct Splits {
   Int64 on_cpu_ns, preempted_ns, blocked_ns, wake_up_ns;
   UInt32 migrations;
@@ -102,7 +102,7 @@ struct Splits {
   }
 };
 
-// Stretches of time as the caller gave them.
+// Time intervals given by the caller.
 struct Stretches {
   std::span<const std::int32_t> threads;
   std::span<const std::int64_t> begins, ends;
@@ -154,7 +154,7 @@ auto holds(const View& view, const Stretches& stretches) {
   return out;
 }
 
-// Streams a table that was made for this one answer.
+// Streams a table created for one answer.
 template <typename F>
 int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, const std::int64_t* begins,
            const std::int64_t* ends, std::size_t n, ArrowArrayStream* out) {
@@ -165,7 +165,7 @@ int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, co
   return 0;
 }
 
-// A file that is written from its beginning. What cannot be written is an exception.
+// A file that is rewritten from its beginning. Write errors are exceptions.
 class OutputFile {
  public:
   explicit OutputFile(std::string path)
@@ -177,10 +177,11 @@ class OutputFile {
     buffer_ += bytes;
     if (buffer_.size() >= kBuffer) flush();
   }
-  // All of it is on the disk then.
+  // Returns when everything is on disk.
   void finish() {
     flush();
-    if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS) fail();  // a pipe or device has no disk
+    if (::fsync(file_.number()) != 0 && errno != EINVAL && errno != EROFS) fail();  // a pipe or device has no
+                                                                                    // disk
     if (!file_.close()) fail();
   }
 

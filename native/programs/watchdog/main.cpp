@@ -1,8 +1,8 @@
-// perflab-watchdog: kills the real-time processes of a trial when perflab does not come to run beside them.
+// perflab-watchdog: kills the real-time processes of a trial if they keep perflab from running.
 //
 //   perflab-watchdog [--control-fd N] --perflab PID --limit-ns N [--cpus 0,1]
 //
-// It says `ready` with the policy and the priority that it has, and `fired` with what it has killed
+// It sends `ready` with its own policy and priority, and `fired` with the processes that it has killed
 // (docs/formats.md).
 
 #include <algorithm>

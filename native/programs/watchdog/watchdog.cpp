@@ -24,7 +24,8 @@ using nlohmann::json;
 constexpr Nanoseconds kMillisecond = 1'000'000;
 constexpr Nanoseconds kShortestInterval = 50 * kMillisecond;
 constexpr Nanoseconds kLongestInterval = 500 * kMillisecond;
-// For those that end with perflab by themselves; less than the grace of perflab-guard, which ends this program.
+// For processes that end with perflab by themselves; less than the grace period of perflab-guard, which ends
+// this program.
 constexpr Nanoseconds kGrace = 1'000 * kMillisecond;
 constexpr Nanoseconds kBetweenKills = 20 * kMillisecond;
 constexpr int kMostKills = 25;
@@ -42,7 +43,7 @@ void take_priority() {
   for (const int priority : {realtime::kHighestPriority, allowed}) {
     sched_param parameters{};
     parameters.sched_priority = priority;
-    // With a limit of CPU time the kernel would end this program, too; whoever asked for it knows.
+    // An RLIMIT_RTTIME would end this program as well; users who set one know that.
     if (priority > 0 && sched_setscheduler(0, SCHED_RR, &parameters) == 0) return;
   }
 }
@@ -68,16 +69,17 @@ Watchdog::Watchdog(const Settings& settings)
   schedstat_ = file_of(settings.perflab, "schedstat");
   children_ = file_of(settings.perflab, "task/" + pid + "/children");
   if (!stat_.open() || !proc::parse_schedstat(proc::read_again(schedstat_).value_or("")))
-    throw Unsupported("the kernel does not say what threads wait for (/proc/PID/schedstat: CONFIG_SCHED_INFO)");
+    throw Unsupported("the kernel does not report threads' waiting times (/proc/PID/schedstat: "
+                      "CONFIG_SCHED_INFO)");
   if (!settings.cpus.empty()) realtime::apply({.policy = {}, .priority = 0, .cpus = settings.cpus});
-  // Nothing is read from disk when it matters; where memory must not be locked it works all the same.
+  // Avoids page faults when it matters; if memory must not be locked it works nevertheless.
   static_cast<void>(mlockall(MCL_CURRENT));
   take_priority();
 }
 
 json Watchdog::ready() const {
   const auto self = realtime::read_thread(getpid());
-  if (!self) throw Failed("its own thread is not in /proc");
+  if (!self) throw Failed("its own thread is missing in /proc");
   return {{"type", "ready"}, {"policy", self->policy}, {"priority", self->priority}, {"cpus", self->cpus}};
 }
 
@@ -127,7 +129,7 @@ void Watchdog::note_children() {
   proc::Numbers pids;
   if (const auto text = proc::read_again(children_)) {
     proc::parse_numbers(*text, pids);
-  } else {  // a kernel without CONFIG_PROC_CHILDREN
+  } else {  // the kernel lacks CONFIG_PROC_CHILDREN
     for (const proc::Process& process : proc::living_descendants({settings_.perflab}))
       pids.push_back(process.identity.pid);
   }
@@ -137,7 +139,7 @@ void Watchdog::note_children() {
   }
 }
 
-// perflab is gone, and those that were its children have other parents.
+// perflab has ended, and its former children have other parents.
 void Watchdog::outlive(const Descriptor& signals) {
   for (const Nanoseconds until = clock_.now() + kGrace; clock_.now() < until;) {
     pollfd waiting{signals.number(), POLLIN, 0};

@@ -1,9 +1,9 @@
-// Sees to it that real-time threads of a trial do not keep perflab from running.
+// Ensures that real-time threads of a trial do not keep perflab from running.
 //
-// perflab is kept from running when it is ready (state R of proc(5)), or waits in the kernel (D), and its CPU
-// time has not grown for as long as the limit: sleeping is no such state. Then every process below perflab that
-// has a thread with FIFO or RR is killed, and nobody else: those that are left end the trial in order. The same
-// is done to whoever of them still lives a while after perflab has ended.
+// perflab is kept from running when it is runnable (state R of proc(5)) or waits in the kernel (D), and its
+// CPU time has not grown for the whole limit; sleeping does not count. Then every process below perflab that
+// has a FIFO or RR thread is killed, and no other: the remaining ones end the trial in order. The same
+// happens to those that are still alive some time after perflab has ended.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +24,7 @@ namespace perflab::watchdog {
 struct Settings {
   pid_t perflab = 0;
   Nanoseconds limit_ns = 0;
-  std::vector<int> cpus{};  // its own; empty: as started
+  std::vector<int> cpus{};  // CPUs of its own thread; empty: as started
 };
 
 class Watchdog {
@@ -32,7 +32,8 @@ class Watchdog {
   // Takes the highest priority that this user may have. Throws Error.
   explicit Watchdog(const Settings& settings);
 
-  // Until it is told to end, or perflab is gone and nothing is left that could take the machine.
+  // Runs until told to end, or until perflab has ended and no process is left that could monopolize the
+  // machine.
   void run(Control& control);
 
  private:
@@ -40,7 +41,8 @@ class Watchdog {
   void look(Control& control);
   void note_children();
   void outlive(const Descriptor& signals);
-  // Below these processes, and of them; the numbers and names of those that were killed.
+  // Kills the real-time processes among these and their descendants; returns the pids and names of those
+  // killed.
   nlohmann::json kill_real_time(const std::vector<pid_t>& of) const;
 
   const Settings settings_;
@@ -49,7 +51,7 @@ class Watchdog {
   Descriptor stat_;
   Descriptor schedstat_;
   Descriptor children_;
-  std::map<pid_t, std::uint64_t> known_;  // children of perflab so far, with their start in ticks
+  std::map<pid_t, std::uint64_t> known_;  // known children of perflab, with their start time in ticks
   proc::SchedStat last_;
   Nanoseconds stuck_since_ns_ = kUnknownTime;
 };

@@ -37,11 +37,11 @@ ServiceFraming choose_framing(const middleware::Plugin& plugin, const DdsSetting
                                                       : ServiceFraming::kRmwCyclonedds);
 }
 
-// Calls `use(pieces)`, or returns a default where there is no memory.
+// Calls `use(pieces)`; returns a default value if there is no memory.
 template <typename Use>
 auto with_pieces(const perflab_bytes* parts, std::size_t count, const Use& use) noexcept
     -> decltype(use(message::Pieces{})) {
-  constexpr std::size_t kUsual = 8;  // more than a message has
+  constexpr std::size_t kUsual = 8;  // more than an ordinary message has
   std::array<std::span<const std::uint8_t>, kUsual> usual;
   std::vector<std::span<const std::uint8_t>> more;
   std::span<std::span<const std::uint8_t>> pieces(usual);
@@ -58,7 +58,7 @@ auto with_pieces(const perflab_bytes* parts, std::size_t count, const Use& use) 
   return use(pieces);
 }
 
-// The same with `use(key, form, pieces)`.
+// Like the above, for `use(key, form, pieces)`.
 template <typename Use>
 auto with_key(const void* context, perflab_form form, const perflab_bytes* parts, std::size_t count, const Use& use) noexcept {
   return with_pieces(parts, count, [&](message::Pieces pieces) {
@@ -164,7 +164,7 @@ std::unique_ptr<DdsRuntime::DdsExecutor> DdsRuntime::make_executor(const Executo
       return Executors::make_priority(clock_, settings, settings_.trace);
     case ExecutorKind::kLet:
       return Executors::make_let(clock_, settings, participants_.front().create_waitset(), sink_, settings_.trace);
-    case ExecutorKind::kStaticSingleThreaded:  // refused before
+    case ExecutorKind::kStaticSingleThreaded:  // was refused before
     case ExecutorKind::kSingleThreaded:
       break;
   }
@@ -213,12 +213,11 @@ Publisher& DdsRuntime::create_publisher(const EndpointSettings& settings) {
 Subscription& DdsRuntime::create_subscription(std::size_t executor, const EndpointSettings& settings,
                                               MessageHandler& handler) {
   if (settings_.intra_process && !settings.filters.empty()) {
-    throw Unsupported(settings.topic + ": a subscription has a content filter, and delivery within the process has none; right "
-                                       "would be --ipc off, or no filter");
+    throw Unsupported(settings.topic + ": a subscription has a content filter, which delivery within the "
+                                       "process does not support; right would be --ipc off, or no filter");
   }
   DdsExecutor& runner = *executors_.at(executor);
-  // Without a history that is bounded there is no delivery within the process; connect() says so if there is
-  // a need.
+  // Delivery within the process needs a bounded history; connect() reports it if delivery is needed.
   const bool bounded = settings.qos.history == PERFLAB_KEEP_LAST && settings.qos.depth > 0;
   const std::size_t ring =
       settings_.intra_process && bounded ? static_cast<std::size_t>(settings.qos.depth) : 0;
@@ -260,7 +259,7 @@ void DdsRuntime::connect(DdsPublisher& publisher, DdsSubscription& subscription)
     publisher.add_taker(subscription.taker(), subscription.settings().pass_by == PassBy::kUnique);
     subscription.add_local_writer();
   }
-  // The middleware, which ignores what is local, reports nothing of it.
+  // The middleware ignores local endpoints and reports nothing about them.
   event.kind = event.policy == nullptr ? PERFLAB_MATCHED : PERFLAB_INCOMPATIBLE_QOS;
   event.peer = subscription.identity();
   sink_.on_event(event);
@@ -319,7 +318,7 @@ Span* DdsRuntime::create_span(std::size_t group, const std::string& name, Nanose
 }
 
 std::vector<TypeDifference> DdsRuntime::type_differences() {
-  // Each participant knows of all others; what there is of them on a topic, by its name on the wire.
+  // Each participant knows all others; these are their endpoints on a topic, by wire name.
   std::map<std::string, std::vector<middleware::RemoteEndpoint>> of_topic;
   for (middleware::RemoteEndpoint& other : participants_.front().remote_endpoints())
     of_topic[other.topic].push_back(std::move(other));
@@ -360,13 +359,13 @@ void DdsRuntime::stop() noexcept {
   for (const auto& server : action_servers_) server->close();
   for (const auto& server : servers_) server->close();
   for (const auto& executor : executors_) executor->stop();
-  // A closed reader runs no callback any more. The executors stay: a publisher may still tell them of a
+  // A closed reader runs no callback any more. The executors stay: a publisher may still notify them of a
   // message.
   for (const auto& subscription : subscriptions_) subscription->close();
 }
 
 std::string DdsRuntime::describe() {
-  // What is in effect for the first one is so for all; what they count, each counts for itself.
+  // The effective settings of the first participant apply to all; counters are per participant.
   nlohmann::json effective = nlohmann::json::parse(participants_.front().describe());
   if (participants_.size() > 1) {
     nlohmann::json each = nlohmann::json::array();

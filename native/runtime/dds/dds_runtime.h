@@ -1,22 +1,22 @@
-// The `dds` runtime: executors of our own over a middleware plug-in, in real time.
+// The `dds` runtime: perflab's own executors over a middleware plug-in, in real time.
 //
-// Executors: `inline` runs a callback in the thread that brings the message; `single_threaded` waits on a
-// wait-set, `events` on a queue that the middleware's data-ready callbacks feed; `multi_threaded` is fed
-// likewise and has several threads, `priority` likewise and has an order. `polling` never waits, and `let` takes
-// all that its wait-set tells of before it runs any. See dds/executor.h and the file of each.
+// Executors: `inline` runs a callback in the thread that delivers the message; `single_threaded` waits on a
+// wait-set, `events` on a queue filled by the middleware's data-ready callbacks. `multi_threaded` and
+// `priority` are fed in the same way; the first has several threads, the second an order. `polling` never
+// waits, and `let` takes everything that its wait-set reports before it runs any callback. See dds/executor.h
+// and the file of each.
 //
-// With `intra_process`, publishers hand messages directly to the subscriptions of this process by rclcpp's
-// rules (dds/intra_process.h), and the middleware, which then connects no two endpoints of this process,
-// carries only what has readers elsewhere.
+// With `intra_process`, publishers pass messages directly to the subscriptions of this process by rclcpp's
+// rules (dds/intra_process.h). The middleware then connects no two endpoints of this process and carries only
+// messages for readers elsewhere.
 //
-// One publisher or client is used by one thread at a time. All endpoints are created before the first
-// message.
+// A publisher or client is used by one thread at a time. All endpoints are created before the first message.
 //
-// Several participants share what the process has: an executor serves endpoints of all of them, and delivery
-// within the process joins all of them.
+// Several participants share the resources of the process: an executor serves endpoints of all of them, and
+// delivery within the process spans all of them.
 //
-// With `trace` it emits the tracepoints of ROS 2 where rclcpp has them (dds/tracing.h); without, each costs
-// the look at a null pointer.
+// With `trace` it emits the tracepoints of ROS 2 at the same places as rclcpp (dds/tracing.h); otherwise each
+// costs one null check.
 //
 // Example:
 //   const auto plugin = middleware::Plugin::load(file);
@@ -45,9 +45,9 @@ class ServiceServer;
 
 struct DdsSettings {
   bool intra_process = false;
-  // Otherwise kRmwFastrtps where the plug-in can relate samples, else kRmwCyclonedds.
+  // Default: kRmwFastrtps if the plug-in can relate samples, otherwise kRmwCyclonedds.
   std::optional<ServiceFraming> service_framing{};
-  // Whom to tell what happens; null: nobody. Outlives the runtime.
+  // The tracepoints; null: no tracing. Must outlive the runtime.
   const perflab_ros2_tracepoints* trace = nullptr;
   std::size_t participants = 1;  // of this process; at least 1
 };
@@ -56,7 +56,7 @@ class DdsRuntime final : public Runtime {
  public:
   static constexpr Capabilities kCapabilities{.structs = true, .keys = true, .filters = true};
 
-  // Opens the participants. Throws Error. Clock and sink outlive the runtime.
+  // Opens the participants. Throws Error. Clock and sink must outlive the runtime.
   DdsRuntime(middleware::Plugin plugin, const middleware::ParticipantSettings& participant,
              const DdsSettings& settings, const measure::Clock& clock, EventSink& sink);
   ~DdsRuntime() override;
@@ -82,7 +82,7 @@ class DdsRuntime final : public Runtime {
   Span* create_span(std::size_t group, const std::string& name, Nanoseconds period_ns) override;
   [[nodiscard]] std::vector<TypeDifference> type_differences() override;
   void work(Nanoseconds amount) noexcept override;
-  // Throws Error (kUnsupported) where the kernel refuses the settings of a thread; nothing has run then.
+  // Throws Error (kUnsupported) if the kernel refuses the settings of a thread; then no callback has run.
   void start(Nanoseconds base_ns) override;
   [[nodiscard]] bool timers_done() const noexcept override;
   void stop() noexcept override;
@@ -108,7 +108,7 @@ class DdsRuntime final : public Runtime {
   struct Executors;
 
  private:
-  // Publishers and subscriptions of this process under one name and type.
+  // Publishers and subscriptions of this process with the same name and type.
   struct LocalTopic {
     std::vector<DdsPublisher*> publishers;
     std::vector<DdsSubscription*> subscriptions;
@@ -126,10 +126,10 @@ class DdsRuntime final : public Runtime {
   const ServiceFraming framing_;
   const measure::Clock& clock_;
   EventSink& sink_;
-  std::map<const message::Key*, perflab_key> keys_;  // as the plug-in asks for them
-  // Declared before what is made from it: endpoints go first.
+  std::map<const message::Key*, perflab_key> keys_;  // as passed to the plug-in
+  // Declared before the endpoints, which must be destroyed first.
   std::vector<middleware::Participant> participants_;
-  std::unique_ptr<Tracer> tracer_;  // null where nothing is traced
+  std::unique_ptr<Tracer> tracer_;  // null if nothing is traced
   std::map<std::pair<std::string, std::string>, LocalTopic> local_topics_;
   std::vector<std::unique_ptr<ServiceClient>> clients_;
   std::vector<std::unique_ptr<ServiceServer>> servers_;

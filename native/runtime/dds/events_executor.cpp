@@ -1,13 +1,11 @@
-// `events`: one thread and a queue that the data-ready callbacks feed, after iRobot's EventsExecutor. One
-// message per event, in the order of arrival; a source with more takes its place at the end of the queue.
-// Timers that are due run once, then the events that were queued by then: after a stall the ticks that are
-// made up for take turns with the messages that they send, as in rclcpp; otherwise these would overrun the
-// histories.
+// `events`: one thread and a queue filled by data-ready callbacks, like iRobot's EventsExecutor. One message
+// per event, in order of arrival; a source with more messages goes to the end of the queue. Due timers run
+// once, then the events queued by then: after a stall, catch-up ticks alternate with the messages that they
+// send, as in rclcpp; otherwise these messages would overrun the histories.
 //
-// A trigger of a waitable is an event like a message. A source stands in the queue once at most, so the queue
-// needs a place for each source and no more. It may be told of a message while it is in the queue, and a
-// data-ready callback may stand for several messages: after a message a source of the middleware is looked at
-// once more.
+// A trigger of a waitable is an event like a message. A source is in the queue at most once, so the queue has
+// one place per source. A source may receive further notifications while it is queued, and one data-ready
+// callback may announce several messages: so after a message a source of the middleware is checked once more.
 #include <condition_variable>
 #include <mutex>
 
@@ -55,25 +53,26 @@ class DdsRuntime::EventsExecutor final : public OneThreadExecutor {
  private:
   void make_room(std::size_t sources) {
     sources_ += sources;
-    const std::lock_guard lock(mutex_);  // readers that are there already may have data
+    const std::lock_guard lock(mutex_);  // readers that exist already may have data
     queue_.reserve(sources_);
   }
 
   void spin() noexcept {
-    std::size_t round = 0;  // events that come before the next timer
+    std::size_t round = 0;  // events to handle before the next timer
     tell_next_ready();
     while (!stopping()) {
       if (round == 0) run_due_timers();
       Source* const source = next(round);
       if (source == nullptr) continue;
       --round;
-      // Before anything is taken: from here on a new message or trigger queues the source again.
+      // Before taking anything: from here on a new message or trigger queues the source again.
       source->queued.exchange(false, std::memory_order_acq_rel);
       if (run_one(*source) == Source::Turn::kMore) on_ready(*source);
     }
   }
 
-  // The oldest event; null if a timer became due first, or at the end. A new round has all that is queued.
+  // The oldest event; null if a timer became due first, or at the end. A new round covers everything queued
+  // so far.
   Source* next(std::size_t& round) noexcept {
     std::unique_lock lock(mutex_);
     if (queue_.empty() && !stopping()) wait(lock);

@@ -1,7 +1,7 @@
-// The executors of the `dds` runtime: who runs which callback when, and in which thread.
+// The executors of the `dds` runtime: they decide which thread runs which callback when.
 //
-// Any thread may say that a source has a message, or that a waitable was triggered (on_ready()); the executor
-// runs the callbacks of its sources and timers. A new kind is one class, one line in
+// Any thread may report that a source has a message or that a waitable was triggered (on_ready()); the
+// executor runs the callbacks of its sources and timers. A new kind needs one class, one line in
 // make_executor() and one in tests/conformance/runtime/dds.h.
 #pragma once
 
@@ -27,24 +27,24 @@ class DdsRuntime::DdsExecutor {
   DdsExecutor& operator=(const DdsExecutor&) = delete;
   virtual ~DdsExecutor() = default;
 
-  // Whether readers are to call on_ready(); otherwise the executor is told of each reader by attach().
+  // True if readers shall call on_ready(); otherwise attach() passes each reader to the executor.
   [[nodiscard]] virtual bool needs_data_callbacks() const noexcept { return true; }
-  // Before the reader exists.
+  // Called before the reader exists.
   virtual void add_subscription(DdsSubscription& subscription) = 0;
-  // Once the reader exists. Throws Error.
+  // Called once the reader exists. Throws Error.
   virtual void attach(DdsSubscription& /*subscription*/) {}
   virtual void add_waitable(DdsWaitable& waitable) = 0;
   virtual void add_timer(const TimerSettings& settings, TimerHandler& handler) = 0;
-  // Ticks count from that instant.
+  // Ticks count from this instant.
   virtual void set_base(Nanoseconds base_ns) noexcept = 0;
 
   // Creates the threads and applies their settings; nothing runs yet. Throws Error.
   virtual void create_threads() = 0;
   virtual void run() = 0;
-  // Afterwards no callback runs; those that do are waited for. Idempotent.
+  // No callback runs afterwards; running ones are waited for. Idempotent.
   virtual void stop() noexcept = 0;
 
-  // The source has something to run, or may have: called at least once after each message and trigger. From
+  // The source has, or may have, something to run: called at least once after each message and trigger. From
   // any thread; does not wait for callbacks of other threads.
   virtual void on_ready(Source& source) noexcept = 0;
 
@@ -54,8 +54,8 @@ class DdsRuntime::DdsExecutor {
  protected:
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
-  // The phases of the calling thread, as rclcpp's executors tell them: it looks for something to run, it
-  // waits (no longer than that, or TimerQueue::kNever), it runs something. Timers tell theirs themselves
+  // Traces the phases of the calling thread like rclcpp's executors: it looks for something to run, it waits
+  // (at most this long, or TimerQueue::kNever), it runs something. Timers trace theirs themselves
   // (dds/tracing.h).
   void tell_next_ready() const noexcept {
     if (trace_ != nullptr) [[unlikely]]
@@ -87,7 +87,7 @@ class DdsRuntime::DdsExecutor {
   std::atomic<bool> timers_done_{false};
 };
 
-// What the executors with one thread have in common: all timers of it run in that thread.
+// Base of executors with one thread, which also runs all timers.
 class DdsRuntime::OneThreadExecutor : public DdsExecutor {
  public:
   using DdsExecutor::DdsExecutor;
@@ -101,13 +101,13 @@ class DdsRuntime::OneThreadExecutor : public DdsExecutor {
   }
 
  protected:
-  // One tick of each timer that is due.
+  // Runs one tick of each due timer.
   void run_due_timers() noexcept {
     if (timers_.empty()) return;
     timers_.run_due(clock_.now());
     if (timers_.empty()) timers_done_.store(true, std::memory_order_release);
   }
-  // Until the next tick, at least 0; kNever if there is none.
+  // Time until the next tick, at least 0; kNever if there is none.
   [[nodiscard]] Nanoseconds until_next_tick() const noexcept {
     const Nanoseconds due = timers_.earliest();
     return due == TimerQueue::kNever ? due : std::max<Nanoseconds>(0, due - clock_.now());

@@ -1,9 +1,9 @@
-// `inline`: callbacks run in the thread that brings the message, the middleware's or a publisher's, or that
-// triggers the waitable; timers in a thread of their own.
+// `inline`: callbacks run in the thread that delivers the message (the middleware's or a publisher's) or
+// triggers the waitable; timers run in a thread of their own.
 //
-// Two threads may bring messages of one subscription at the same time: each passes the subscription's gate.
-// So callbacks never overlap, nobody waits for another, and a callback that publishes to its own
-// subscription, or triggers its own waitable, does not call itself.
+// Two threads may deliver messages of one subscription at the same time; both go through the subscription's
+// gate. So callbacks never overlap, no thread waits for another, and a callback that publishes to its own
+// subscription, or triggers its own waitable, does not recurse.
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -28,7 +28,7 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
   }
   void run() override {
     open_.store(true, std::memory_order_release);
-    // What came before the start.
+    // Handles what came before the start.
     for (Entity* const entity : entities_) {
       enter(*entity, entity->sources[1] == nullptr ? kFirst : kFirst | kSecond);
     }
@@ -42,7 +42,7 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
     open_.store(false, std::memory_order_release);
     wake_.notify_all();
     workers_.join();
-    // A callback that runs comes to its end, and no other begins.
+    // Lets running callbacks finish and prevents further ones.
     for (Entity* const entity : entities_) entity->gate.close();
     entities_.clear();
   }
@@ -53,7 +53,7 @@ class DdsRuntime::InlineExecutor final : public OneThreadExecutor {
   }
 
  private:
-  // Marks: which of its sources has something.
+  // Marks: the sources of the entity that have something.
   static constexpr Gate::Marks kFirst = 1;
   static constexpr Gate::Marks kSecond = 2;
 

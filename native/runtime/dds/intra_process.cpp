@@ -52,7 +52,7 @@ void share(const MessageRef& message, const std::vector<Taker*>& takers) noexcep
   for (Taker* const taker : takers) taker->accept(message);
 }
 
-// A copy for each of these, and the message itself for `last`.
+// Gives a copy to each of these, and the message itself to `last`.
 bool give_copies(const MessageRef& message, const Taker* last, const std::vector<Taker*>& takers) noexcept {
   bool complete = true;
   for (Taker* const taker : takers) {
@@ -109,8 +109,8 @@ void require_intra_process(const EndpointSettings& publisher, const EndpointSett
   }
   if (publisher.pass_by == PassBy::kLoaned) {
     refuse(
-        "passes loaned messages and has a subscription in the same process; right would be one of both: "
-        "unique, or no intra-process delivery");
+        "passes loaned messages and has a subscription in the same process; right would be either "
+        "unique or no intra-process delivery");
   }
 }
 

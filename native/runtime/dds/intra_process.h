@@ -1,8 +1,8 @@
-// Messages handed over inside a process, by the rules of rclcpp's IntraProcessManager.
+// Delivery of messages within a process, by the rules of rclcpp's IntraProcessManager.
 //
-// A publisher gives a message away, and whoever wants one of his own gets one: where nobody does, all share
-// the message; else each owner but the last gets a copy and the last the message itself. A single sharing
-// subscription beside owners counts as an owner; several share one copy.
+// A publisher gives a message away, and some subscriptions want to own theirs. If none does, all share the
+// message; otherwise each owner except the last gets a copy, and the last gets the message itself. A single
+// sharing subscription besides owners counts as an owner; several share one copy.
 //
 // Example:
 //   MessageRef message = Message::make(size);
@@ -29,7 +29,7 @@ namespace perflab::runtime {
 
 class Message;
 
-// Counts who refers to a message.
+// A counted reference to a message.
 class MessageRef {
  public:
   MessageRef() = default;
@@ -53,12 +53,12 @@ class MessageRef {
   Message* message_ = nullptr;
 };
 
-// Its bytes lie behind it in the same piece of memory.
+// Header and bytes are one block of memory.
 class Message {
  public:
-  // With arbitrary content; nothing if there is no memory.
+  // With arbitrary content; empty if there is no memory.
   [[nodiscard]] static MessageRef make(std::size_t size) noexcept;
-  // A struct instead of bytes: a copy of this one.
+  // Holds a copy of this struct instead of bytes.
   [[nodiscard]] static MessageRef make(const message::Type& type, const void* object) noexcept;
   [[nodiscard]] MessageRef copy() const noexcept;
 
@@ -73,7 +73,7 @@ class Message {
   perflab_identity writer{};
   std::int64_t sequence = 0;
   perflab_sample_identity related{};
-  std::int64_t source_timestamp_ns = kUnknownTime;  // where the sender gave one
+  std::int64_t source_timestamp_ns = kUnknownTime;  // if the sender set one
 
  private:
   friend class MessageRef;
@@ -88,7 +88,7 @@ class Message {
   std::atomic<std::uint32_t> references_{1};
 };
 
-// The messages that wait for one subscription: keep-last, the oldest gives way.
+// The queued messages of one subscription: keep-last, a new message drops the oldest.
 class Ring {
  public:
   struct Entry {
@@ -102,20 +102,20 @@ class Ring {
     queue_.reserve(depth);
   }
 
-  // False if the oldest was dropped for it.
+  // False if the oldest message was dropped to make room.
   bool push(Entry entry) noexcept {
-    Entry dropped;  // freed without the lock
+    Entry dropped;  // freed outside of the lock
     const std::lock_guard lock(mutex_);
     const bool full = queue_.size() == queue_.capacity();
     if (full) dropped = queue_.pop_front();
     queue_.push_back(std::move(entry));
-    // Under the lock, so that a trace has what is put in before it is taken out.
+    // Inside the lock, so that a trace shows the enqueue before the dequeue.
     if (trace_ != nullptr) [[unlikely]]
       trace_->rclcpp_ring_buffer_enqueue(this, queue_.back_place(), queue_.size(), full ? 1 : 0);
     waiting_.store(queue_.size(), std::memory_order_release);
     return !full;
   }
-  // Says as well whether there is another one.
+  // Also reports whether there is another message.
   Popped pop(Entry& entry) noexcept {
     const std::lock_guard lock(mutex_);
     if (queue_.empty()) return Popped::kNothing;
@@ -135,7 +135,7 @@ class Ring {
   std::atomic<std::size_t> waiting_{0};
 };
 
-// A subscription as the publishers of its process see it.
+// A subscription as seen by the publishers of its process.
 class Taker {
  public:
   virtual void accept(MessageRef message) noexcept = 0;
@@ -150,20 +150,20 @@ struct Takers {
 
   [[nodiscard]] bool empty() const noexcept { return sharing.empty() && owning.empty(); }
   [[nodiscard]] std::size_t count() const noexcept { return sharing.size() + owning.size(); }
-  // Copies that hand_out() makes of each message.
+  // Number of copies that hand_out() makes of each message.
   [[nodiscard]] std::size_t copies(bool keep) const noexcept;
 };
 
 struct HandedOut {
-  bool complete = false;  // otherwise there was no memory for a copy
-  MessageRef kept{};      // with `keep`: what the giver may still read
+  bool complete = false;  // false: there was no memory for a copy
+  MessageRef kept{};      // with `keep`: a reference for reading by the giver
 };
-// Gives the message to all takers; with `keep` there is someone else who must read it afterwards (the
-// middleware, for readers of other processes), who counts as one that shares. Not for zero takers.
+// Gives the message to all takers. With `keep` the caller must still read it afterwards (to pass it to the
+// middleware for other processes), and counts as one that shares. Precondition: there is a taker.
 HandedOut hand_out(MessageRef message, const Takers& takers, bool keep) noexcept;
 
-// Throws Error (kUnsupported) where a publisher and a subscription of one process cannot be connected in this
-// way, as rclcpp does.
+// Throws Error (kUnsupported) if a publisher and a subscription of one process cannot be connected in this
+// way, like rclcpp.
 void require_intra_process(const EndpointSettings& publisher, const EndpointSettings& subscription);
 
 }  // namespace perflab::runtime

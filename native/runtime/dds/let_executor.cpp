@@ -35,7 +35,7 @@ class DdsRuntime::LetExecutor final : public WaitSetExecutor {
     WaitSetExecutor::add_waitable(waitable);
     add(waitable);
   }
-  // Each has its place among the sources, so the queue of the other executors with one thread stays empty.
+  // Each timer has its place among the sources, so the timer queue of the base class stays empty.
   void add_timer(const TimerSettings& settings, TimerHandler& handler) override {
     steps_.push_back({nullptr, &timers_.emplace_back(settings, handler), false});
   }
@@ -54,7 +54,7 @@ class DdsRuntime::LetExecutor final : public WaitSetExecutor {
   }
 
  private:
-  // Of an activation: one of the two, in the order of creation.
+  // One step of an activation: a source or a timer, in the order of creation.
   struct Step {
     Source* source;
     TimerSchedule* timer;
@@ -93,7 +93,8 @@ class DdsRuntime::LetExecutor final : public WaitSetExecutor {
     }
   }
 
-  // All of it, also when the executor is stopped meanwhile: what was taken has left the middleware.
+  // Runs everything that was taken, even if the executor is stopped meanwhile, because it has left the
+  // middleware.
   void run_all(Nanoseconds begin) noexcept {
     bool ticked = false;
     for (Step& step : steps_) {
@@ -126,11 +127,11 @@ class DdsRuntime::LetExecutor final : public WaitSetExecutor {
     return first == TimerQueue::kNever ? first : std::max<Nanoseconds>(0, first - clock_.now());
   }
 
-  // False when the executor is stopped.
+  // False if the executor is stopped.
   bool sleep_until_next_period() noexcept {
     const Nanoseconds since = clock_.now() - base_;
     const Nanoseconds period = settings_.period_ns;
-    // Before the base, too: ticks of the warm-up come before it.
+    // Also correct before the base: warm-up ticks come before it.
     const Nanoseconds into = ((since % period) + period) % period;
     const Nanoseconds begin = base_ + since - into + period;
     std::unique_lock lock(mutex_);
@@ -142,7 +143,7 @@ class DdsRuntime::LetExecutor final : public WaitSetExecutor {
   }
 
   Nanoseconds base_ = 0;
-  std::deque<TimerSchedule> timers_;  // stay where they are
+  std::deque<TimerSchedule> timers_;  // stable addresses
   std::vector<Step> steps_;
   std::mutex mutex_;
   std::condition_variable ended_;

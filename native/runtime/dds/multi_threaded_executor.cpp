@@ -1,13 +1,12 @@
-// `multi_threaded`: several threads; callbacks of one group exclude each other, groups run in parallel, as
-// with rclcpp's MultiThreadedExecutor. Fed like `events`.
+// `multi_threaded`: several threads; callbacks of one group exclude each other, groups run in parallel, like
+// rclcpp's MultiThreadedExecutor. Fed like `events`.
 //
-// Each group has a queue of what is ready in it, and the groups that have something and of which no callback
-// runs stand in a queue themselves. A thread takes the first group, runs the first of its callbacks and puts
-// the group back at the end: a group is never held up by another, nor a source by another of its group. A
-// tick that becomes due goes to the front; a timer that is late by a whole period takes its turn like
-// everybody.
+// Each group queues its ready callbacks. Groups that have a ready callback and none running are queued
+// themselves. A thread takes the first group, runs its first callback and appends the group again: no group
+// delays another, and no source delays others of its group. A tick that becomes due goes to the front; a
+// timer that is late by a whole period is queued like a source.
 //
-// Of the threads without work, one waits for the next tick and the others for work alone.
+// Of the threads without work, one waits for the next tick and the others for work only.
 #include <sched.h>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   ~MultiThreadedExecutor() override { MultiThreadedExecutor::stop(); }
 
   void add_subscription(DdsSubscription& subscription) override {
-    const std::lock_guard lock(mutex_);  // readers that are there already may have data
+    const std::lock_guard lock(mutex_);  // readers that exist already may have data
     const std::size_t group = group_index(subscription.settings().group);
     add_source(subscription.from_middleware(), group);
     if (MessageSource* const source = subscription.from_process()) add_source(*source, group);
@@ -102,8 +101,8 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
   struct Group {
     BoundedQueue<Ready> ready;
     std::size_t members = 0;
-    bool running = false;  // a callback of it
-    bool listed = false;   // in ready_groups_
+    bool running = false;  // a callback of the group is running
+    bool listed = false;   // the group is in ready_groups_
   };
 
   static bool later(const Timer* a, const Timer* b) noexcept {
@@ -124,7 +123,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
     source.index = group;
   }
 
-  // ---- all below under the mutex, but for the callbacks ----
+  // ---- everything below requires the mutex, except callbacks ----
 
   void spin() noexcept {
     tell_next_ready();
@@ -155,9 +154,9 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
     }
   }
 
-  // Both without the mutex. True if it is to be queued again.
+  // Both run without the mutex. True: queue it again.
   bool run_source(Source& source) const noexcept {
-    // Before anything is taken: from here on a new message or trigger queues the source again.
+    // Before taking anything: from here on a new message or trigger queues the source again.
     source.queued.exchange(false, std::memory_order_acq_rel);
     return run_one(source) == Source::Turn::kMore &&
            !source.queued.exchange(true, std::memory_order_acq_rel);
@@ -178,7 +177,7 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
       due_.push_back(sleeping_timers_.back());
       sleeping_timers_.pop_back();
     }
-    // The earliest shall be the first.
+    // Pushed in reverse, so that the earliest comes first.
     for (; !due_.empty(); due_.pop_back()) {
       Group& group = *due_.back()->group;
       group.ready.push_front({nullptr, due_.back()});
@@ -217,25 +216,25 @@ class DdsRuntime::MultiThreadedExecutor final : public DdsExecutor {
     watched_until_.reset();
   }
 
-  // Where a thread without work waits, or null. One that has been woken and has not run yet counts as well;
-  // it passes on what it finds besides its own (successor()).
+  // The condition variable of an idle thread, or null. A thread that was woken but has not run yet still
+  // counts; it passes on any further work it finds (successor()).
   std::condition_variable* somebody() noexcept {
     if (idle_ > 0) return &work_;
     return watched_until_ ? &tick_ : nullptr;
   }
-  // Whoever leaves for a callback wakes another for the rest, or for the next tick.
+  // A thread that leaves for a callback wakes another for the remaining work, or for the next tick.
   std::condition_variable* successor() noexcept {
     if (!ready_groups_.empty()) return somebody();
     return !watched_until_ && !sleeping_timers_.empty() && idle_ > 0 ? &work_ : nullptr;
   }
 
   std::mutex mutex_;
-  std::condition_variable work_;  // the idle threads
-  std::condition_variable tick_;  // the one that waits for the next tick
+  std::condition_variable work_;  // idle threads wait here
+  std::condition_variable tick_;  // the thread that waits for the next tick
   std::size_t idle_ = 0;
   std::optional<Nanoseconds> watched_until_;
 
-  std::deque<Group> groups_;  // stay where they are
+  std::deque<Group> groups_;  // stable addresses
   std::map<std::size_t, std::size_t> group_names_;
   BoundedQueue<Group*> ready_groups_;
   std::deque<Timer> timers_;

@@ -1,7 +1,7 @@
-// `polling`: one thread that never sleeps. Each cycle runs every timer that is due, then one message of each
-// subscription, then each waitable that was triggered, as far as there are any: it looks, and nobody wakes it.
-// A cycle that found nothing gives the CPU to another thread that waits for it. A trace has its callbacks alone: phases
-// of an executor that is never idle would be nothing but events.
+// `polling`: one thread that never sleeps. Each cycle runs every due timer, then one message of each
+// subscription, then each triggered waitable; it polls for them and is never notified. A cycle without work
+// yields the CPU to another runnable thread. A trace shows only its callbacks: the phases of an executor that
+// is never idle would flood it.
 #include <sched.h>
 
 #include <vector>

@@ -1,10 +1,10 @@
-// `priority`: one thread. Whenever it is free it runs the ready callback of the highest priority, a timer's or
-// a message's; among equals the one that became ready first. A callback that runs is not interrupted. So is the
-// executor of PiCAS (Choi, Xiang, Kim: PiCAS: New Design of Priority-Driven Chain-Aware Scheduling for ROS2, RTAS
-// 2021) within one thread; that of its threads among each other is the kernel's (`--thread`).
+// `priority`: one thread. When free, it runs the ready callback (timer or message) with the highest priority;
+// of equal ones, the one that became ready first. A running callback is not interrupted. This is the executor
+// of PiCAS (Choi, Xiang, Kim: PiCAS: New Design of Priority-Driven Chain-Aware Scheduling for ROS2, RTAS
+// 2021) within one thread; the kernel schedules its threads among each other (`--thread`).
 //
 // Fed like `events`. A source with more messages, and a timer that is late by a whole period, become ready
-// again when their callback ends: among equals they stand behind those that wait.
+// again when their callback ends: they queue behind waiting callbacks of equal priority.
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
@@ -74,7 +74,7 @@ class DdsRuntime::PriorityExecutor final : public DdsExecutor {
     TimerSchedule schedule;
     int priority;
   };
-  // One of the two.
+  // Exactly one of the two is set.
   struct Ready {
     Source* source;
     Timer* timer;
@@ -90,7 +90,7 @@ class DdsRuntime::PriorityExecutor final : public DdsExecutor {
   }
   void make_room() {
     ++members_;
-    const std::lock_guard lock(mutex_);  // readers that are there already may have data
+    const std::lock_guard lock(mutex_);  // readers that exist already may have data
     ready_.reserve(members_);
   }
 
@@ -117,12 +117,12 @@ class DdsRuntime::PriorityExecutor final : public DdsExecutor {
   }
 
   void run_source(Source& source) noexcept {
-    // Before anything is taken: from here on a new message or trigger queues the source again.
+    // Before taking anything: from here on a new message or trigger queues the source again.
     source.queued.exchange(false, std::memory_order_acq_rel);
     if (run_one(source) == Source::Turn::kMore) on_ready(source);
   }
 
-  // Under the mutex, as all below. A tick is ready since it was due.
+  // Requires the mutex, as everything below. A tick counts as ready since its due time.
   void release_due() noexcept {
     if (sleeping_timers_.empty()) return;
     const Nanoseconds now = clock_.now();
@@ -165,7 +165,7 @@ class DdsRuntime::PriorityExecutor final : public DdsExecutor {
   }
 
   std::size_t members_ = 0;
-  std::deque<Timer> timers_;  // stay where they are
+  std::deque<Timer> timers_;  // stable addresses
   std::vector<Timer*> sleeping_timers_;  // a heap, the earliest first; neither ready nor running
   std::size_t unfinished_timers_ = 0;
   std::mutex mutex_;

@@ -15,7 +15,7 @@ std::uint8_t* append(std::uint8_t* to, std::span<const std::uint8_t> bytes) noex
   return to + bytes.size();
 }
 
-// All but the stamp.
+// Writes everything except the stamp.
 void put_around(const Outgoing& message, std::uint8_t* to) noexcept {
   append(append(to, message.before) + message.stamp.size(), message.after);
 }
@@ -59,8 +59,8 @@ bool DdsRuntime::DdsPublisher::publish(const Outgoing& message) noexcept {
   return write(Parts(message).span());
 }
 
-// The layers above the middleware, one after the other, as each hands the message to the next. The time stamp
-// is told before the message is written with it, as rmw does.
+// Traces the layers above the middleware, in the order in which each passes the message on. The source time
+// stamp is traced before the write that uses it, as in rmw.
 void DdsRuntime::DdsPublisher::tell_write(const void* message, std::int64_t source_timestamp_ns) noexcept {
   trace_->rclcpp_publish(message);
   trace_->rcl_publish(this, message);
@@ -84,8 +84,8 @@ bool DdsRuntime::DdsPublisher::publish_locally(const Outgoing& outgoing) noexcep
   if (!hand_over(std::move(message), outgoing.source_timestamp_ns, kept)) return false;
   if (!kept) return true;
   const perflab_bytes whole{kept->bytes().data(), kept->bytes().size()};
-  // A failure is reported, and those behind the middleware miss the message; it was sent all the same, for
-  // others have it.
+  // A failure is reported, and readers behind the middleware miss the message; it counts as sent, because
+  // others have received it.
   static_cast<void>(write({&whole, 1}));
   return true;
 }
@@ -95,7 +95,7 @@ bool DdsRuntime::DdsPublisher::hand_over(MessageRef message, std::int64_t source
   if (source_timestamp_ns != 0) message->source_timestamp_ns = source_timestamp_ns;
   message->sequence = ++local_sequence_;
   const bool others = writer_->matched_readers() > 0;
-  // By this address the trace knows the message in all layers, also where the middleware gets a copy.
+  // This address identifies the message in all layers of the trace, even if the middleware gets a copy.
   const void* const address = message.get();
   if (trace_ != nullptr) [[unlikely]]
     trace_->rclcpp_intra_publish(this, address);
@@ -126,7 +126,8 @@ bool DdsRuntime::DdsPublisher::publish_object(const message::Codec& codec, void*
   return !bytes.empty() && write({&whole, 1});
 }
 
-// Within the process the struct itself is handed over, as rclcpp does it; only what leaves the process is encoded.
+// Within the process the struct itself is passed on, as in rclcpp; only messages that leave the process are
+// encoded.
 bool DdsRuntime::DdsPublisher::publish_object_locally(const message::Codec& codec, void* object,
                                                       std::int64_t source_timestamp_ns,
                                                       Nanoseconds& serialize_ns) noexcept {
@@ -148,7 +149,7 @@ bool DdsRuntime::DdsPublisher::publish_object_loaned(const message::Codec& codec
   const std::size_t size =
       codec.encode(object, {static_cast<std::uint8_t*>(loan_), settings_.fixed_size});
   serialize_ns = clock_.now() - begin;
-  if (size == 0) return failed("the message is not of the size of its type, which is lent");
+  if (size == 0) return failed("the message does not have the size of its loaned type");
   perflab_error error;
   if (writer_->write_loaned(std::exchange(loan_, nullptr), error) == PERFLAB_OK) [[likely]]
     return true;
@@ -175,13 +176,13 @@ bool DdsRuntime::DdsPublisher::publish_related(std::span<const perflab_bytes> pa
                                                std::int64_t* sequence) noexcept {
   if (lends()) return failed("a publisher of loaned messages has no requests or replies");
   std::int64_t number = 0;
-  // The middleware first: what it numbers keeps that number within the process.
+  // The middleware first: the sequence number that it assigns also applies within the process.
   if (takers_.empty() || writer_->matched_readers() > 0) {
     if (can_relate_) {
       perflab_error error;
       if (writer_->write_related(parts, related, &number, error) != PERFLAB_OK) return failed(error.text);
     } else if (related != nullptr) {
-      return failed("this middleware cannot say what a message answers to");
+      return failed("this middleware cannot relate a reply to its request");
     } else if (!write(parts)) {
       return false;
     }
@@ -219,7 +220,7 @@ bool DdsRuntime::DdsPublisher::borrow() noexcept {
 
 bool DdsRuntime::DdsPublisher::prepare_loan(const Outgoing& message) noexcept {
   if (message.size() != settings_.fixed_size)
-    return failed("the message is not of the size of its type, which is lent");
+    return failed("the message does not have the size of its loaned type");
   if (!borrow()) return false;
   put_around(message, static_cast<std::uint8_t*>(loan_));
   return true;
@@ -230,7 +231,7 @@ bool DdsRuntime::DdsPublisher::publish_loaned(const Outgoing& message) noexcept 
   put_stamp(message, static_cast<std::uint8_t*>(loan_));
   before_write(loan_, message.source_timestamp_ns);
   perflab_error error;
-  // Ends the loan, also where it fails.
+  // Ends the loan, even on failure.
   if (writer_->write_loaned(std::exchange(loan_, nullptr), error) == PERFLAB_OK) [[likely]]
     return true;
   return failed(error.text);

@@ -1,5 +1,5 @@
-// A publisher of the `dds` runtime: the writer, and the subscriptions of this process that it reaches without
-// it.
+// A publisher of the `dds` runtime: the writer, and the local subscriptions that it reaches without the
+// writer.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace perflab::runtime {
 
 class DdsRuntime::DdsPublisher final : public Publisher {
  public:
-  // `trace` may be null; requests and replies are not told.
+  // `trace` may be null; requests and replies are not traced.
   DdsPublisher(const measure::Clock& clock, EventSink& sink, const EndpointSettings& settings,
                const perflab_capabilities& middleware, const perflab_ros2_tracepoints* trace)
       : clock_(clock),
@@ -41,7 +41,7 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   void set_writer(middleware::Writer writer);
   void add_taker(Taker& taker, bool owns) { (owns ? takers_.owning : takers_.sharing).push_back(&taker); }
   [[nodiscard]] const EndpointSettings& settings() const noexcept { return settings_; }
-  // What stands for the writer in a trace; the publisher itself stands for rcl's.
+  // The trace's handle of the writer; the publisher itself is the handle of the rcl publisher.
   [[nodiscard]] const void* rmw_handle() const noexcept { return &writer_; }
 
  private:
@@ -54,16 +54,16 @@ class DdsRuntime::DdsPublisher final : public Publisher {
   bool publish_object_locally(const message::Codec& codec, void* object, std::int64_t source_timestamp_ns,
                               Nanoseconds& serialize_ns) noexcept;
   bool publish_object_loaned(const message::Codec& codec, const void* object, Nanoseconds& serialize_ns) noexcept;
-  // Empty if there is no memory, which has been reported. Valid until the next call.
+  // Empty if there is no memory (which has been reported). Valid until the next call.
   std::span<const std::uint8_t> encode(const message::Codec& codec, const void* object,
                                        Nanoseconds& serialize_ns) noexcept;
   bool give(MessageRef message, bool keep, MessageRef& kept) noexcept;
-  // Gives the subscriptions of the process a message. `kept` is it where readers elsewhere are to get it too; then a
-  // write follows.
+  // Passes a message to the subscriptions of the process. `kept` is set if readers elsewhere need it too; a
+  // write then follows.
   bool hand_over(MessageRef message, std::int64_t source_timestamp_ns, MessageRef& kept) noexcept;
   bool write(std::span<const perflab_bytes> parts) noexcept;
   bool failed(const char* text) noexcept;
-  // Before a write, in a trace or with a source time stamp of the sender's (0: none).
+  // Call before a write if tracing, or if the sender sets a source time stamp (0: none).
   void before_write(const void* message, std::int64_t source_timestamp_ns) noexcept {
     if (trace_ != nullptr) [[unlikely]] {
       tell_write(message, source_timestamp_ns);

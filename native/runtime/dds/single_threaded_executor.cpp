@@ -1,6 +1,6 @@
-// `single_threaded`: one thread and a wait-set. Each cycle, as rclcpp's SingleThreadedExecutor: every timer
-// that is due, then one message of each subscription that was ready, then one of each that had messages from
-// this process, then each waitable that was triggered.
+// `single_threaded`: one thread and a wait-set. Each cycle, as in rclcpp's SingleThreadedExecutor: every due
+// timer, then one message of each ready subscription, then one of each subscription with messages from this
+// process, then each triggered waitable.
 #include "runtime/dds/waitset_executor.h"
 
 namespace perflab::runtime {

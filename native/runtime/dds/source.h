@@ -1,4 +1,4 @@
-// What executors of the `dds` runtime queue and run: the sources of callbacks.
+// The sources of callbacks that executors of the `dds` runtime queue and run.
 #pragma once
 
 #include <array>
@@ -10,29 +10,30 @@
 
 namespace perflab::runtime {
 
-// What causes callbacks: one of the two ways in which messages reach a subscription, or a waitable.
+// A source of callbacks: one of the two ways by which messages reach a subscription, or a waitable.
 class DdsRuntime::Source {
  public:
-  // What one turn did: there was nothing; it ran one callback and there is no other; ... and there may be.
+  // The result of one turn: nothing was there; one callback ran and no more is there; one ran and there may
+  // be more.
   enum class Turn { kNothing, kLast, kMore };
 
   explicit Source(Entity& owner) noexcept : entity(owner) {}
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
-  // Takes what is there, one message or trigger, and runs its callback.
+  // Takes one message or trigger, if there is one, and runs its callback.
   virtual Turn run_one() noexcept = 0;
-  // The same in two steps, for an executor that takes everything before it runs anything: the first runs no
-  // callback, the second follows each first one that took something.
+  // run_one() in two steps, for an executor that takes everything before it runs anything: the first runs no
+  // callback; the second follows each take that returned something.
   virtual Turn take_one() noexcept = 0;
   virtual void run_taken() noexcept = 0;
-  // What the trace's execute event names. Null: there is no such event, as in rclcpp, which has it for timers
-  // and for subscriptions through the middleware alone.
+  // The object named by the trace's execute event. Null: there is no such event, as in rclcpp, which emits it
+  // only for timers and for subscriptions through the middleware.
   [[nodiscard]] virtual const void* executed() const noexcept { return nullptr; }
-  // What stands for the callback in a trace; the source itself stands for rclcpp's subscription.
+  // The trace's handle of the callback; the source itself is the handle of rclcpp's subscription.
   [[nodiscard]] const void* callback() const noexcept { return &queued; }
 
   Entity& entity;
-  // The rest is the executor's.
+  // Used by the executor.
   std::atomic<bool> queued{false};
   std::size_t index = 0;
   int priority = 0;
@@ -41,12 +42,12 @@ class DdsRuntime::Source {
   ~Source() = default;
 };
 
-// What runs one callback at a time: a subscription or a waitable.
+// An entity that runs one callback at a time: a subscription or a waitable.
 class DdsRuntime::Entity {
  public:
-  // The second is null where there is but one.
+  // The second is null if there is only one.
   std::array<Source*, 2> sources{};
-  // Of the inline executor.
+  // For the inline executor.
   Gate gate;
 
  protected:

@@ -56,7 +56,7 @@ void DdsRuntime::DdsSubscription::handle(const MessageSource& source, const Deli
     handler_.on_message(delivery);
     return;
   }
-  // A service has one callback, however a request comes.
+  // A service has one callback for all requests.
   const bool of_service = settings_.kind == TopicKind::kRequest;
   const void* const callback = of_service ? from_middleware_.callback() : source.callback();
   trace_callbacks_->callback_start(callback, !of_service && &source != &from_middleware_ ? 1 : 0);
@@ -64,7 +64,7 @@ void DdsRuntime::DdsSubscription::handle(const MessageSource& source, const Deli
   trace_callbacks_->callback_end(callback);
 }
 
-// As rmw does: a client of another process is known by 16 bytes, whatever carries its requests.
+// As in rmw: a client of another process is identified by 16 bytes, regardless of the transport.
 void DdsRuntime::DdsSubscription::tell_client(const perflab_identity& client) noexcept {
   if (trace_calls_ != nullptr) trace_calls_->rmw_client_init(rmw_handle(), gid_of(client).data());
 }
@@ -93,7 +93,7 @@ void DdsRuntime::DdsSubscription::tell_taken(const Delivery& delivery) noexcept 
 
 namespace {
 
-// rcl tells a take also where there was nothing to take.
+// rcl also traces a take that returned nothing.
 void tell_take(const perflab_ros2_tracepoints& trace, const void* reader, perflab_status status,
                const perflab_sample& sample) noexcept {
   if (status < 0) return;

@@ -1,4 +1,5 @@
-// A subscription of the `dds` runtime: the reader, the messages from this process, and the handler of both.
+// A subscription of the `dds` runtime: the reader, the queue of messages from this process, and their
+// handler.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@
 
 namespace perflab::runtime {
 
-// One of the two ways in which messages reach a subscription.
+// One of the two ways by which messages reach a subscription.
 class DdsRuntime::MessageSource : public DdsRuntime::Source {
  public:
   explicit MessageSource(DdsSubscription& owner) noexcept;
@@ -26,7 +27,7 @@ class DdsRuntime::MessageSource : public DdsRuntime::Source {
 
 class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime::Entity {
  public:
-  // `ring_depth` is 0 where nothing is delivered within the process. `trace` may be null.
+  // `ring_depth` 0: no delivery within the process. `trace` may be null.
   DdsSubscription(const measure::Clock& clock, MessageHandler& handler, EventSink& sink,
                   DdsExecutor& executor, const EndpointSettings& settings, std::size_t ring_depth,
                   const perflab_ros2_tracepoints* trace);
@@ -36,7 +37,7 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   void tell_client(const perflab_identity& client) noexcept override;
   void tell_sent(const perflab_sample_identity& call) noexcept override;
 
-  // The listener of its reader; without `tell_data` the executor waits on a wait-set.
+  // The listener of its reader; without `tell_data` the executor uses a wait-set.
   perflab_listener listener(bool tell_data) noexcept;
   void set_reader(middleware::Reader reader);
   middleware::Reader& reader() { return *from_middleware_.reader; }
@@ -45,16 +46,16 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
 
   [[nodiscard]] const EndpointSettings& settings() const noexcept { return settings_; }
   MessageSource& from_middleware() noexcept { return from_middleware_; }
-  // Null where nothing is delivered within the process.
+  // Null if nothing is delivered within the process.
   MessageSource* from_process() noexcept { return from_process_ ? &*from_process_ : nullptr; }
   [[nodiscard]] bool process_waits() const noexcept { return from_process_ && !from_process_->ring.empty(); }
   Taker& taker() noexcept { return *from_process_; }
-  // Somebody looks for messages again and again: that there was none is no event.
+  // The executor polls: a take that returns nothing is not traced.
   void poll() noexcept { polled_ = true; }
   void add_local_writer() noexcept { ++local_writers_; }
 
-  // What stands in a trace for the reader, and for the ring of messages from this process; the subscription
-  // itself stands for rcl's, or for the service or client whose requests or replies it takes.
+  // The trace's handles of the reader and of the ring of local messages; the subscription itself is the
+  // handle of the rcl subscription, or of the service or client whose requests or replies it takes.
   [[nodiscard]] const void* rmw_handle() const noexcept { return &from_middleware_.reader; }
   [[nodiscard]] const void* ring() const noexcept { return &from_process_->ring; }
 
@@ -69,10 +70,10 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
     }
     // False if there is nothing.
     bool take(perflab_sample& sample) noexcept;
-    // Runs the callback and gives the sample back.
+    // Runs the callback and returns the sample.
     void handle(perflab_sample& sample) noexcept;
     std::optional<middleware::Reader> reader;
-    perflab_sample taken{};  // by take_one()
+    perflab_sample taken{};  // taken by take_one()
   };
   struct FromProcess final : MessageSource, Taker {
     FromProcess(DdsSubscription& owner, std::size_t depth)
@@ -84,7 +85,7 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
     Turn take(Ring::Entry& entry) noexcept;
     void handle(const Ring::Entry& entry) noexcept;
     Ring ring;
-    Ring::Entry taken;  // by take_one()
+    Ring::Entry taken;  // taken by take_one()
   };
 
   void handle(const MessageSource& source, const Delivery& delivery) noexcept;
@@ -95,9 +96,9 @@ class DdsRuntime::DdsSubscription final : public Subscription, public DdsRuntime
   EventSink& sink_;
   DdsExecutor& executor_;
   const EndpointSettings settings_;
-  const perflab_ros2_tracepoints* const trace_takes_;      // null, and for requests and replies
-  const perflab_ros2_tracepoints* const trace_calls_;      // null, and for topics
-  const perflab_ros2_tracepoints* const trace_callbacks_;  // null, and for replies
+  const perflab_ros2_tracepoints* const trace_takes_;      // null also for requests and replies
+  const perflab_ros2_tracepoints* const trace_calls_;      // null also for topics
+  const perflab_ros2_tracepoints* const trace_callbacks_;  // null also for replies
   perflab_identity identity_{};
   std::size_t local_writers_ = 0;
   bool polled_ = false;

@@ -42,8 +42,8 @@ const DdsRuntime::Tracer::Node* DdsRuntime::Tracer::node_of(std::size_t group) c
   return at == nodes_.end() ? nullptr : &at->second;
 }
 
-// rclcpp tells the C++ name of the function; ours are the same few for everybody, so that the node and what
-// calls it stand there.
+// rclcpp records the C++ name of the function; ours are a few fixed ones, so the name of the node and of the
+// caller is recorded instead.
 void DdsRuntime::Tracer::register_callback(const void* callback, const char* what, std::size_t group,
                                            const std::string& of) {
   const Node* const node = node_of(group);

@@ -1,11 +1,12 @@
-// What the `dds` runtime tells a tracer: its objects by name, its timers' callbacks, the phases of its
-// executors. Messages tell theirs where they pass (publisher.cpp, subscription.cpp, intra_process.h).
+// Trace events of the `dds` runtime: its objects by name, its timers' callbacks, the phases of its executors.
+// Messages are traced where they pass (publisher.cpp, subscription.cpp, intra_process.h).
 //
-// Everything follows rclcpp 28 (ROS 2 Jazzy), and of requests and responses rmw of ROS 2 Kilted: which events there are, in
-// which order, of which layer. Handles are addresses of our objects and of their members, one per layer. Callbacks
-// of services are traced, those of clients are not. rclcpp does not trace waitables, which report their callbacks, as ours do.
+// Events, their order and their layers follow rclcpp 28 (ROS 2 Jazzy), and for requests and responses rmw of
+// ROS 2 Kilted. Handles are addresses of our objects and their members, one per layer. Callbacks of services
+// are traced, those of clients are not. rclcpp does not trace waitables, which report their callbacks
+// themselves, as ours do.
 //
-// All pointers to tracepoints are null where nothing is traced.
+// All pointers to tracepoints are null if nothing is traced.
 #pragma once
 
 #include <array>
@@ -25,10 +26,10 @@ namespace perflab::runtime {
 using Gid = std::array<std::uint8_t, PERFLAB_ROS2_GID_BYTES>;
 [[nodiscard]] Gid gid_of(const perflab_identity& identity) noexcept;
 
-// A timer whose callbacks are told. It is itself the timer's handle.
+// A timer whose callbacks are traced. Its address is the timer's handle.
 class TracedTimer final : public TimerHandler {
  public:
-  // What its executor tells of phases: nothing; that it executes the timer, and the rest itself; both.
+  // Executor phases to trace: none; that it executes the timer (the executor traces the rest); both.
   enum class Phases { kNone, kExecute, kBoth };
 
   TracedTimer(const perflab_ros2_tracepoints& trace, TimerHandler& handler, Phases phases) noexcept
@@ -53,7 +54,7 @@ class TracedTimer final : public TimerHandler {
   const Phases phases_;
 };
 
-// A span as events describe it: one with a period as a timer, whose handle it is, any other as a waitable.
+// A span as events describe it: with a period as a timer, of which it is the handle, otherwise as a waitable.
 class TracedSpan final : public Span {
  public:
   TracedSpan(const perflab_ros2_tracepoints& trace, Nanoseconds period_ns) noexcept : trace_(trace), period_ns_(period_ns) {}
@@ -70,17 +71,17 @@ class TracedSpan final : public Span {
   const Nanoseconds period_ns_;
 };
 
-// Tells of objects as they are made. Not for the measured path.
+// Traces objects as they are created. Not for the measured path.
 class DdsRuntime::Tracer {
  public:
-  // `context`: the handle of this process's rcl context.
+  // `context`: handle of this process's rcl context.
   Tracer(const perflab_ros2_tracepoints& trace, const void* context);
 
   void name_group(std::size_t group, const std::string& node_namespace, const std::string& node);
   void made(const DdsPublisher& publisher);
   void made(DdsSubscription& subscription);
   void made(const DdsWaitable& waitable);
-  // The handler to give to the executor instead.
+  // The handler to pass to the executor instead.
   TimerHandler& make_timer(const TimerSettings& settings, TimerHandler& handler, TracedTimer::Phases phases);
   Span& make_span(std::size_t group, const std::string& name, Nanoseconds period_ns);
 
@@ -90,14 +91,14 @@ class DdsRuntime::Tracer {
     char rmw = 0;      // its address is the handle
   };
 
-  // Null for a group that was not named.
+  // Null for a group without a name.
   [[nodiscard]] const Node* node_of(std::size_t group) const;
   void made_timer(const void* handle, const void* callback, std::size_t group, const std::string& name,
                   Nanoseconds period_ns);
   void register_callback(const void* callback, const char* what, std::size_t group, const std::string& of);
 
   const perflab_ros2_tracepoints& trace_;
-  std::map<std::size_t, Node> nodes_;  // stay where they are
+  std::map<std::size_t, Node> nodes_;  // stable addresses
   std::vector<std::unique_ptr<TracedTimer>> timers_;
   std::vector<std::unique_ptr<TracedSpan>> spans_;
 };

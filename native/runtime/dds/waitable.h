@@ -1,4 +1,4 @@
-// A waitable of the `dds` runtime: a guard condition that tells its executor, and the callback.
+// A waitable of the `dds` runtime: a guard condition that notifies its executor, and the callback.
 #pragma once
 
 #include <utility>
@@ -42,10 +42,11 @@ class DdsRuntime::DdsWaitable final : public Waitable, public DdsRuntime::Entity
     const auto due_ns = guard_.take();
     if (!due_ns) return Turn::kNothing;
     taken_due_ns_ = *due_ns;
-    return Turn::kLast;  // who triggers from now on tells the executor
+    return Turn::kLast;  // triggers from now on notify the executor again
   }
   void run_taken() noexcept override {
-    // The callback may trigger its own waitable, and `inline` then takes that before this one has ended.
+    // The callback may trigger its own waitable, and `inline` then takes that trigger before this one has
+    // ended.
     const Nanoseconds due_ns = taken_due_ns_;
     if (trace_ != nullptr) [[unlikely]]
       trace_->callback_start(callback(), 0);
@@ -60,7 +61,7 @@ class DdsRuntime::DdsWaitable final : public Waitable, public DdsRuntime::Entity
   const WaitableSettings settings_;
   const perflab_ros2_tracepoints* const trace_;
   Guard guard_;
-  Nanoseconds taken_due_ns_ = 0;  // by take_one()
+  Nanoseconds taken_due_ns_ = 0;  // taken by take_one()
 };
 
 }  // namespace perflab::runtime

@@ -1,6 +1,6 @@
-// What the executors with a wait-set have in common: it tells which readers have messages; what comes from this
-// process, and triggers, wake it. Waitables are found by looking at all of them after each wait, as rclcpp does:
-// that is what an idle one costs.
+// Base of executors with a wait-set, which reports the readers with messages; messages from this process and
+// triggers wake it. Waitables are found by checking all of them after each wait, as in rclcpp: that is the
+// cost of an idle one.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ class DdsRuntime::WaitSetExecutor : public OneThreadExecutor {
   }
 
   void create_threads() override {
-    // Room for all: a cycle sees everything that is ready.
+    // Room for all, so that a cycle sees everything that is ready.
     ready_.resize(std::max<std::size_t>(sources_.size(), 1));
     workers_.create(settings_, 1, [this](std::size_t) { spin(); });
   }
@@ -46,10 +46,10 @@ class DdsRuntime::WaitSetExecutor : public OneThreadExecutor {
     workers_.join();
   }
 
-  // A message from this process, or a trigger; the wait-set tells of the others.
+  // A message from this process, or a trigger; the wait-set reports the others.
   void on_ready(Source& /*source*/) noexcept final {
     local_arrived_.exchange(true, std::memory_order_seq_cst);
-    // The first one after the executor went to wait, and before it has woken.
+    // Only the first notification after the executor began to wait, and before it woke up.
     if (waiting_.load(std::memory_order_seq_cst) && waiting_.exchange(false, std::memory_order_seq_cst)) {
       waitset_.wake();
     }
@@ -58,8 +58,8 @@ class DdsRuntime::WaitSetExecutor : public OneThreadExecutor {
  protected:
   virtual void spin() noexcept = 0;
 
-  // False where the wait-set failed, which has been reported. Otherwise ready() and local_ready() have what is
-  // there now; what callbacks publish or trigger from now on is for the next time.
+  // False if the wait-set failed, which has been reported. Otherwise ready() and local_ready() have what is
+  // available now; what callbacks publish or trigger from now on is left to the next wait.
   bool wait(Nanoseconds timeout) noexcept {
     perflab_error error{};
     if (wait(timeout, error) < 0) {
@@ -69,20 +69,21 @@ class DdsRuntime::WaitSetExecutor : public OneThreadExecutor {
     collect_local();
     return true;
   }
-  // Calls `use` with each source of the middleware that the last wait found ready.
+  // Calls `use` with each middleware source that the last wait found ready.
   template <typename Use>
   void each_ready(Use&& use) const {
     for (std::size_t i = 0; i < count_; ++i) use(*sources_[ready_[i]]);
   }
   [[nodiscard]] const std::vector<Source*>& local_ready() const noexcept { return local_ready_; }
-  // A source of local_ready() has more.
+  // A source of local_ready() has more messages.
   void more_local() noexcept { local_arrived_.store(true, std::memory_order_relaxed); }
 
  private:
   perflab_status wait(Nanoseconds timeout, perflab_error& error) noexcept {
     static_assert(TimerQueue::kNever == PERFLAB_DURATION_INFINITE);
     if (local_.empty() && waitables_.empty()) return wait_for(timeout, error);
-    // Either the publisher sees that this thread waits, or this thread sees his message. Triggers likewise.
+    // Either the publisher sees that this thread waits, or this thread sees the publisher's message. The same
+    // for triggers.
     waiting_.store(true, std::memory_order_seq_cst);
     if (local_arrived_.load(std::memory_order_seq_cst)) timeout = 0;
     const perflab_status status = wait_for(timeout, error);
@@ -113,9 +114,9 @@ class DdsRuntime::WaitSetExecutor : public OneThreadExecutor {
 
   middleware::WaitSet waitset_;
   EventSink& sink_;
-  std::vector<MessageSource*> sources_;  // by the cookies of the wait-set
+  std::vector<MessageSource*> sources_;  // indexed by wait-set cookie
   std::vector<std::uint64_t> ready_;
-  std::size_t count_ = 0;  // of ready_
+  std::size_t count_ = 0;  // valid entries of ready_
   std::vector<DdsSubscription*> local_;
   std::vector<DdsWaitable*> waitables_;
   std::vector<Source*> local_ready_;

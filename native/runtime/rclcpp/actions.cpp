@@ -1,10 +1,11 @@
-// Clients and servers of actions: rclcpp_action's own, over rcl_action.
+// Action clients and servers: rclcpp_action's own, over rcl_action.
 //
-// rclcpp_action::Client and Server are templates that read members of C++ messages; ClientBase and ServerBase, which do all
-// that is done, take any message by its address. So these are made here, as those templates make them, with structs of
-// perflab's that rcl fills (any_message.h).
+// rclcpp_action::Client and Server are templates that read members of C++ messages; ClientBase and ServerBase
+// do the actual work and take any message by address. So the derived classes here do what these templates do,
+// with perflab's structs, which rcl fills (any_message.h).
 //
-// ServerBase makes cancel answers and status messages itself, in C++; it is given the C++ type supports of these two.
+// ServerBase builds cancel answers and status messages itself, in C++; it gets the C++ type supports of these
+// two.
 #include <action_msgs/msg/goal_status_array.hpp>
 #include <action_msgs/srv/cancel_goal.hpp>
 #include <algorithm>
@@ -26,7 +27,7 @@
 namespace perflab::runtime::ros {
 namespace {
 
-// A waitable of several ends, each of which says when it has something.
+// A waitable with several entities, each of which reports when it is ready.
 class Ends {
  public:
   explicit Ends(std::size_t count) : ready_(count) {}
@@ -34,7 +35,7 @@ class Ends {
   void add(std::size_t end, std::size_t count) noexcept {
     if (end < ready_.size()) ready_[end].fetch_add(count, std::memory_order_release);
   }
-  // One that has something.
+  // An entity that is ready.
   std::optional<std::size_t> next() noexcept {
     for (std::size_t end = 0; end < ready_.size(); ++end) {
       if (ready_[end].load(std::memory_order_acquire) == 0) continue;
@@ -48,9 +49,9 @@ class Ends {
   std::vector<std::atomic<std::size_t>> ready_;
 };
 
-constexpr std::size_t kMostEnds = 5;  // of a client: three services and two topics
+constexpr std::size_t kMostEnds = 5;  // for a client: three services and two topics
 
-// What both sides do as waitables.
+// What clients and servers have in common as waitables.
 template <typename Receiver, typename Waitable>
 class ActionEnd : public Receiver {
  public:
@@ -119,7 +120,7 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
     at_.cancel_which.write(struct_of(request), {which.id, which.stamp_ns, GoalStatus::kUnknown});
     send_cancel_request(request, [this, id = which.id](const std::shared_ptr<void>&) { asked_ = {id, false}; });
   }
-  // Sends a request in its turn; by the owner, which knows how.
+  // Sends a request in its turn; called by the owner, which knows how.
   std::function<void(const GoalId&)> ask_result_of;
 
  private:
@@ -143,8 +144,8 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
   std::shared_ptr<void> create_feedback_message() const override { return lend(*types_.feedback_message); }
   std::shared_ptr<void> create_status_message() const override { return lend(*types_.status); }
 
-  // rclcpp_action calls back while it guards its list of requests. A handler may send one, so it is called when that is over.
-  // Callbacks of a node come one at a time.
+  // rclcpp_action calls back while it holds the lock of its list of requests. A handler may send a request,
+  // so it is called after the lock is released. Callbacks of a node run one at a time.
   template <typename Base>
   std::optional<Asked> asked_by(const Base& base) {
     asked_.reset();
@@ -190,7 +191,7 @@ class ClientOfAction final : public rclcpp_action::ClientBase {
   const message::ActionTypes& types_;
   const ActionPlaces at_;
   KnownGoals goals_;
-  std::optional<Asked> asked_;  // what the answer that is being handled is about
+  std::optional<Asked> asked_;  // the request of the answer being handled
   std::vector<GoalState> canceling_now_, states_now_;
 };
 
@@ -217,7 +218,7 @@ class AnyActionClient final : public ActionEnd<RosActionClient, ClientOfAction> 
   }
 
  private:
-  // As of a client of a service (endpoints.cpp): what comes back in this thread has to wait.
+  // As for a client of a service (endpoints.cpp): a reply in this thread has to wait.
   template <typename Send>
   bool send(const Send& how) noexcept {
     const Inline::Later later(inline_);
@@ -237,7 +238,7 @@ class AnyActionClient final : public ActionEnd<RosActionClient, ClientOfAction> 
 
 class ServerOfAction;
 
-// rclcpp_action's handle of a goal: its state is rcl_action's.
+// rclcpp_action's handle of a goal: its state is that of rcl_action.
 class GoalOfAction final : public ServerGoal, public rclcpp_action::ServerGoalHandleBase {
  public:
   GoalOfAction(const std::shared_ptr<ServerOfAction>& server, std::shared_ptr<rcl_action_goal_handle_t> handle,
@@ -257,7 +258,7 @@ class GoalOfAction final : public ServerGoal, public rclcpp_action::ServerGoalHa
   bool canceled(const void* result) noexcept override {
     return end(GoalStatus::kCanceled, &GoalOfAction::_canceled, result);
   }
-  // Throws what rclcpp_action throws where it has ended.
+  // Throws an rclcpp_action exception if the goal has ended.
   void begin_cancel() { _cancel_goal(); }
 
  private:
@@ -266,11 +267,11 @@ class GoalOfAction final : public ServerGoal, public rclcpp_action::ServerGoalHa
   const std::weak_ptr<ServerOfAction> server_;
   const GoalId id_;
   const message::Object goal_;
-  mutable std::mutex mutex_;  // of who ends it
+  mutable std::mutex mutex_;  // guards ending the goal
   std::atomic<GoalStatus> ended_{GoalStatus::kUnknown};
 };
 
-// Before ServerBase reads them.
+// Declared before ServerBase, which reads them.
 struct ServerTypes {
   ServerTypes(const message::ActionTypes& types, const std::string& rmw) : support(action_support(types, rmw)) {
     support.cancel_service_type_support =
@@ -301,14 +302,14 @@ class ServerOfAction final : private ServerTypes,
     if (!message::assign(*types_.feedback, feedback, within(struct_of(message), at_.feedback_value))) throw std::bad_alloc();
     publish_feedback(message);
   }
-  // A result that can be sent; the defaults where there is none.
+  // A result that can be sent; default values if there is none.
   [[nodiscard]] std::shared_ptr<void> answer(GoalStatus status, const void* result) {
     std::shared_ptr<void> answer = create_result_response(static_cast<std::int8_t>(status));
     if (result != nullptr && !message::assign(*types_.result, result, within(struct_of(answer), at_.result)))
       throw std::bad_alloc();
     return answer;
   }
-  // As rclcpp_action::Server does it once a goal has ended.
+  // As rclcpp_action::Server does once a goal has ended.
   void ended(const GoalId& id, const std::shared_ptr<void>& answer) {
     publish_result(id, answer);
     publish_status();
@@ -348,7 +349,7 @@ class ServerOfAction final : private ServerTypes,
 
   std::pair<rclcpp_action::GoalResponse, std::shared_ptr<void>> call_handle_goal_callback(
       rclcpp_action::GoalUUID& id, std::shared_ptr<void> request) override {
-    // rclcpp_action would say yes and then fail.
+    // rclcpp_action would accept and then fail.
     const GoalResponse response =
         known(id) ? GoalResponse::kReject : handler_.on_goal({id, within(struct_of(request), at_.goal), kUnknownTime});
     std::shared_ptr<void> answer = lend(*types_.send_goal.response);

@@ -1,12 +1,13 @@
-// A message of any type as rclcpp's templates take one, so that they are compiled once for all types.
+// A message of any type for rclcpp's templates, so that they are compiled once for all types.
 //
-// rclcpp wants three things of a message:
-//  * its type support, when it makes an endpoint: that of the Making in whose scope it does;
-//  * its value, which it makes, copies and destroys, within the process above all: a struct of perflab's, laid out as
-//    the one of rosidl_generator_c (message/type.h);
-//  * its address, for rcl, which knows C structs alone: where rclcpp says &message it gets that of the struct.
+// rclcpp needs three things of a message:
+// * its type support, when it creates an endpoint: that of the Making in whose scope this happens;
+// * its value, which it creates, copies and destroys, above all within the process: a struct of perflab's,
+//   laid out like
+//   that of rosidl_generator_c (message/type.h);
+// * its address, for rcl, which only knows C structs: if rclcpp takes &message it gets that of the struct.
 //
-// What rcl itself fills is made by lend() and comes back by lent().
+// Structs that rcl itself fills are created by lend() and returned by lent().
 //
 // Example:
 //   const Making making(message_support(type.name, type, rmw));
@@ -29,22 +30,22 @@ namespace perflab::runtime::ros {
 
 class AnyMessage {
  public:
-  using SharedPtr = std::shared_ptr<AnyMessage>;  // rclcpp calls it so
+  using SharedPtr = std::shared_ptr<AnyMessage>;  // the name that rclcpp requires
 
-  // Of no type yet, as rclcpp makes a response.
+  // Without a type yet, as rclcpp creates a response.
   AnyMessage() noexcept = default;
-  // The others throw std::bad_alloc.
+  // The other constructors throw std::bad_alloc.
   explicit AnyMessage(const message::Type& type) : type_(&type), own_(type), struct_(own_->data()) {}
   AnyMessage(const message::Type& type, const void* of) { emplace(type, of); }
   AnyMessage(const AnyMessage& from) : source_timestamp_ns(from.source_timestamp_ns) {
     if (from.type_ != nullptr) emplace(*from.type_, from.struct_);
   }
-  AnyMessage(AnyMessage&&) noexcept = default;  // the struct stays where it is
+  AnyMessage(AnyMessage&&) noexcept = default;  // the struct keeps its address
   AnyMessage& operator=(const AnyMessage&) = delete;
   AnyMessage& operator=(AnyMessage&&) = delete;
   ~AnyMessage() = default;
 
-  // A struct that somebody else has. Copies of it have one of their own.
+  // A view of a struct owned by the caller. Copies of the view own a struct.
   static AnyMessage view(const message::Type& type, void* of) noexcept {
     AnyMessage made;
     made.type_ = &type;
@@ -64,7 +65,7 @@ class AnyMessage {
   void* operator&() noexcept { return struct_; }
   const void* operator&() const noexcept { return struct_; }
 
-  // Beside the message, within the process: what the middleware tells of others.
+  // Accompanies the message within the process: what the middleware reports for remote ones.
   std::int64_t source_timestamp_ns = kUnknownTime;
 
  private:
@@ -79,7 +80,7 @@ struct AnyService {
   using Response = AnyMessage;
 };
 
-// The types of what rclcpp makes in this thread while this lives.
+// Sets the type of what rclcpp creates in this thread during its lifetime.
 class Making {
  public:
   explicit Making(const rosidl_message_type_support_t& message) noexcept { message_ = &message; }
@@ -100,7 +101,7 @@ class Making {
 };
 
 namespace detail {
-// Keeps a message while rcl has the address of its struct.
+// Keeps a message alive while rcl holds the address of its struct.
 struct Lent {
   explicit Lent(AnyMessage what) noexcept : message(std::move(what)) {}
   Lent(const Lent&) = delete;
@@ -110,7 +111,7 @@ struct Lent {
 };
 }  // namespace detail
 
-// A new message of that type, as the struct that rcl fills.
+// A new message of this type, as the struct that rcl fills.
 inline std::shared_ptr<void> lend(const message::Type& type) {
   AnyMessage message(type);
   void* const address = message.data();

@@ -1,5 +1,5 @@
-// What differs between the distributions of ROS 2 that perflab is written for: Humble is rclcpp 16, Jazzy 28, and
-// Rolling was 29 when it was tried.
+// The differences between supported ROS 2 distributions: Humble has rclcpp 16, Jazzy 28; Rolling had 29 when
+// it was tried.
 #pragma once
 
 #include <rclcpp/version.h>
@@ -27,19 +27,19 @@
 #else
 #define PERFLAB_TRACEPOINT TRACEPOINT
 #endif
-// An executor of one's own is told what a wait found ready.
+// A custom executor learns what a wait found ready.
 #if RCLCPP_VERSION_GTE(28, 0, 0)
 #define PERFLAB_HAS_WAIT_RESULT 1
 #endif
-// A timer's callback is told when it was due.
+// A timer's callback learns when it was due.
 #if RCLCPP_VERSION_GTE(28, 0, 0)
 #define PERFLAB_HAS_TIMER_INFO 1
 #endif
 
 namespace perflab::runtime::ros {
 
-// Deprecated before they are removed (StaticSingleThreadedExecutor from rclcpp 29 on). Who compares executors wants to
-// see them as long as they are there, and a warning here would tell nobody who could act on it.
+// Deprecated before removal (StaticSingleThreadedExecutor since rclcpp 29). Comparisons of executors should
+// include them as long as they exist, so the warning is suppressed.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #ifdef PERFLAB_HAS_EVENTS_EXECUTOR
@@ -50,15 +50,15 @@ using StaticSingleThreadedExecutor = rclcpp::executors::StaticSingleThreadedExec
 #endif
 #pragma GCC diagnostic pop
 
-// ROS_AUTOMATIC_DISCOVERY_RANGE; before, there was ROS_LOCALHOST_ONLY alone.
+// ROS_AUTOMATIC_DISCOVERY_RANGE; older versions only have ROS_LOCALHOST_ONLY.
 #if __has_include(<rmw/discovery_options.h>)
 inline constexpr bool kHasDiscoveryRange = true;
 #else
 inline constexpr bool kHasDiscoveryRange = false;
 #endif
 
-// How many servers and clients a service has, by its full name. Humble counts nodes and topics only; the topic of the
-// replies is what later ones count by.
+// Numbers of servers and clients of a service, by full name. Humble only counts nodes and topics; later
+// versions count by the reply topic, as here.
 template <typename Graph>
 std::size_t count_services(Graph& graph, const std::string& service) {
   if constexpr (requires { graph.count_services(service); }) {
@@ -76,7 +76,7 @@ std::size_t count_clients(Graph& graph, const std::string& service) {
   }
 }
 
-// Humble wants to change what it executes, later ones deprecate that.
+// Humble requires a mutable argument, which later versions deprecate.
 template <typename Executed>
 void execute(Executed& executed, std::shared_ptr<void> data) {
   if constexpr (requires { executed.execute(std::as_const(data)); }) {

@@ -1,7 +1,7 @@
-// Publishers, subscriptions, clients and services of rclcpp, of messages of any type (any_message.h).
+// Publishers, subscriptions, clients and services of rclcpp for messages of any type (any_message.h).
 //
-// As structs, messages are encoded by the RMW, and rclcpp delivers them within the process as it does those of an
-// application. Encoded ones are published and taken as rclcpp::SerializedMessage, the way a recorder does it.
+// Structs are encoded by the RMW, and rclcpp delivers them within the process like those of an application.
+// Encoded messages are published and taken as rclcpp::SerializedMessage, as a recorder does it.
 #include <rcl/publisher.h>
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace perflab::runtime::ros {
 namespace {
 
-// `to` has room for all of it.
+// Precondition: `to` has room for the whole message.
 void join(const Outgoing& message, std::uint8_t* to) noexcept {
   for (const std::span<const std::uint8_t> piece : {message.before, message.stamp, message.after}) {
     if (!piece.empty()) std::memcpy(to, piece.data(), piece.size());
@@ -28,7 +28,7 @@ void join(const Outgoing& message, std::uint8_t* to) noexcept {
 
 // ---- publishers ----
 
-// Of a node of either kind.
+// On a node of either kind.
 template <typename Node>
 class AnyPublisher : public Publisher {
  public:
@@ -50,15 +50,17 @@ class AnyPublisher : public Publisher {
                                     settings.topic, shared_.identities);
   }
 
-  bool publish(const Outgoing&) noexcept override { return failed("messages are structs here, this one is encoded"); }
+  bool publish(const Outgoing&) noexcept override {
+    return failed("this runtime passes structs, but the message is encoded");
+  }
   bool publish_related(std::span<const perflab_bytes>, const perflab_sample_identity*,
                        std::int64_t*) noexcept override {
-    return failed("requests and replies are ROS 2's own business on rclcpp");
+    return failed("requests and replies are sent by ROS 2 itself on rclcpp");
   }
 
-  // As rclcpp's intra-process manager does it: a message that is kept is copied once, and then each taker
-  // that wants its own but one gets a copy; if several share beside them, or the middleware needs it, they
-  // have one copy of their own.
+  // As in rclcpp's intra-process manager: a message that is kept is copied once, and then each taker that
+  // wants ownership, except one, gets a copy; sharing takers besides them, or the middleware, share one
+  // further copy.
   [[nodiscard]] Passing passing() noexcept override {
     try {
       Passing passing;
@@ -80,7 +82,8 @@ class AnyPublisher : public Publisher {
   }
   [[nodiscard]] perflab_identity identity() const noexcept override { return identity_; }
   [[nodiscard]] std::size_t matched() noexcept override {
-    // The middleware matches also those that rclcpp delivers to within the process, and drops what comes.
+    // The middleware also matches local subscriptions to which rclcpp delivers within the process, and drops
+    // these messages.
     return counted([this] {
       return matches_.look(made_->get_subscription_count(), *made_, RCL_PUBLISHER_OFFERED_INCOMPATIBLE_QOS);
     });
@@ -116,10 +119,10 @@ class StructPublisher final : public AnyPublisher<Node> {
     if (loan_ == nullptr) return;
     const rcl_ret_t result =
         rcl_return_loaned_message_from_publisher(this->made_->get_publisher_handle().get(), loan_);
-    if (result != RCL_RET_OK) rcl_reset_error();  // it goes with its publisher
+    if (result != RCL_RET_OK) rcl_reset_error();  // it is destroyed with its publisher
   }
 
-  // What goes out next: borrowed, made to be given away, or the one that an application keeps.
+  // The next message to send: borrowed, created to be given away, or kept by the application.
   void* prepare_object(message::Object& own) noexcept override {
     if (!lends_ && !gives_away()) return own.data();
     try {
@@ -136,7 +139,7 @@ class StructPublisher final : public AnyPublisher<Node> {
     }
   }
 
-  // How long encoding takes is known to the RMW alone.
+  // Only the RMW knows the encoding time.
   bool publish_object(const message::Codec& codec, void* object, std::int64_t source_timestamp_ns,
                       Nanoseconds& serialize_ns) noexcept override {
     serialize_ns = kUnknownTime;
@@ -158,7 +161,8 @@ class StructPublisher final : public AnyPublisher<Node> {
   }
 
  private:
-  // rclcpp::LoanedMessage knows the type support of a message type, and not that of a publisher; this is what it does.
+  // rclcpp::LoanedMessage needs the type support of a message type and cannot use a publisher's; this does
+  // the same.
   void borrow() {
     const rcl_ret_t result =
         rcl_borrow_loaned_message(this->made_->get_publisher_handle().get(), &this->support_, &loan_);
@@ -226,7 +230,7 @@ class AnySubscription final : public RosSubscription {
     }
   }
 
-  // ROS has no call that names it; nobody asks.
+  // ROS has no function for it; never used.
   [[nodiscard]] perflab_identity identity() const noexcept override { return {}; }
   [[nodiscard]] std::vector<const void*> executables() const override {
     std::vector<const void*> all{static_cast<const rclcpp::SubscriptionBase*>(made_.get())};
@@ -262,7 +266,7 @@ class AnySubscription final : public RosSubscription {
     const message::Type& type_;
   };
 
-  // What rclcpp::create_subscription does.
+  // As in rclcpp::create_subscription.
   template <typename Callback>
   void create(rclcpp::node_interfaces::NodeTopicsInterface& topics, Callback&& callback) {
     rclcpp::SubscriptionOptions options;
@@ -298,7 +302,7 @@ class AnySubscription final : public RosSubscription {
   static Delivery delivery_of(const rclcpp::MessageInfo& info) noexcept {
     Delivery delivery;
     const rmw_message_info_t& from = info.get_rmw_message_info();
-    if (from.from_intra_process) return delivery;  // rclcpp says nothing else of it
+    if (from.from_intra_process) return delivery;  // rclcpp reports nothing else about it
     delivery.writer = identity_of(from.publisher_gid);
     if (from.source_timestamp > 0) delivery.source_timestamp_ns = from.source_timestamp;
     return delivery;
@@ -349,22 +353,23 @@ class AnySubscription final : public RosSubscription {
 
 // ---- services ----
 
-// A message of a service. rcl has no call for encoded ones: where the graph has them, they are encoded and decoded here.
+// A service message. rcl has no function for encoded ones: if the graph passes them encoded, they are encoded
+// and decoded here.
 class ServiceMessage {
  public:
   explicit ServiceMessage(const message::Type& type) : codec_(type) {}
 
   [[nodiscard]] const message::Type& type() const noexcept { return codec_.type(); }
-  // Throws Error where the bytes are no such message.
+  // Throws Error if the bytes are not such a message.
   [[nodiscard]] AnyMessage decode(const Outgoing& outgoing) const {
     std::vector<std::uint8_t> bytes(outgoing.size());
     join(outgoing, bytes.data());
     AnyMessage message(type());
     if (!codec_.decode(bytes, message.data()))
-      throw Error(Error::Kind::kFailed, "what was sent is no " + type().name);
+      throw Error(Error::Kind::kFailed, "the message sent is not a " + type().name);
     return message;
   }
-  // `bytes` are those of the delivery, where messages are encoded.
+  // `bytes` are those of the delivery, if messages are encoded.
   [[nodiscard]] Delivery delivery_of(const AnyMessage& message, bool structs, std::vector<std::uint8_t>& bytes) const {
     Delivery delivery;
     if (structs) {
@@ -433,8 +438,8 @@ class AnyClient final : public RosClient {
     const message::Type& response_;
   };
 
-  // rclcpp guards its list of requests while it sends one. A reply may come back in this very thread, and has
-  // to wait until that is over.
+  // rclcpp holds the lock of its list of requests while sending one. A reply may arrive in the same thread,
+  // and has to wait until the lock is released.
   template <typename Message>
   bool send(const Message& message) noexcept {
     const Inline::Later later(inline_);
@@ -469,7 +474,7 @@ class AnyClient final : public RosClient {
   const ServiceMessage request_;
   const ServiceMessage response_;
   std::shared_ptr<Made> made_;
-  std::int64_t next_ = 1;  // rclcpp ties replies to requests; which one it was says a number of our own
+  std::int64_t next_ = 1;  // rclcpp relates replies to requests; our own number identifies the request
 };
 
 class AnyServer final : public RosServer {
@@ -497,7 +502,7 @@ class AnyServer final : public RosServer {
  private:
   using Base = rclcpp::Service<AnyService>;
 
-  // Gives rcl structs to fill, and answers when the callback has returned, as rclcpp does it, or later.
+  // Gives rcl structs to fill, and answers when the callback has returned, like rclcpp, or later.
   class Made final : public Base {
    public:
     Made(AnyServer& owner, const std::shared_ptr<rcl_node_t>& node, const std::string& service, rcl_service_options_t& options)
@@ -513,7 +518,7 @@ class AnyServer final : public RosServer {
     }
 
    private:
-    // One by which rclcpp leaves answering to us.
+    // A callback with which rclcpp leaves answering to us.
     static rclcpp::AnyServiceCallback<AnyService> callback(AnyServer& owner) {
       rclcpp::AnyServiceCallback<AnyService> any;
       any.set([&owner](std::shared_ptr<rmw_request_id_t>, std::shared_ptr<AnyMessage> request) { owner.handle(*request); });
@@ -524,7 +529,7 @@ class AnyServer final : public RosServer {
     const message::Type& request_;
   };
 
-  // Any thread may answer: rcl takes responses from several.
+  // Any thread may answer: rcl accepts responses from several.
   class Kept final : public LateReply {
    public:
     Kept(AnyServer& server, Forgotten& told)
@@ -541,7 +546,7 @@ class AnyServer final : public RosServer {
     }
 
    private:
-    // What belongs to the server is there as long as what it made.
+    // Resources of the server live as long as what it created.
     template <typename Make>
     bool answer(const Make& make) noexcept {
       const auto made = made_.lock();
@@ -564,7 +569,7 @@ class AnyServer final : public RosServer {
     std::atomic<bool> answered_{false};
   };
 
-  // An answer that is kept until the callback has returned.
+  // An answer kept until the callback has returned.
   class Filled final : public Reply {
    public:
     explicit Filled(AnyServer& server) : server_(server) {}
@@ -603,7 +608,7 @@ class AnyServer final : public RosServer {
     answer_.reset();
     Filled reply(*this);
     handler_.on_request(request_.delivery_of(request, shared_.structs, bytes), reply);
-    // rclcpp answers, whether there is an answer or not.
+    // rclcpp always answers, with or without an answer of ours.
     if (!later_ && !answer_) answer_.emplace(response_.type());
   }
   void listen() override { made_->set_on_new_request_callback(on_ready()); }
@@ -621,7 +626,7 @@ class AnyServer final : public RosServer {
   const ServiceMessage request_;
   const ServiceMessage response_;
   std::shared_ptr<Made> made_;
-  // Of the request that is being handled: one at a time, as callbacks of a node are.
+  // Of the request being handled: one at a time, like all callbacks of a node.
   rmw_request_id_t header_{};
   std::optional<AnyMessage> answer_;
   bool later_ = false;

@@ -1,5 +1,5 @@
-// What a graph's endpoints are made of on ROS 2: publishers, subscriptions, clients and services of rclcpp, of any
-// type. Whether their messages are structs or encoded is said once, for the whole runtime.
+// The endpoints of a graph on ROS 2: publishers, subscriptions, clients and services of rclcpp, for any type.
+// The whole runtime uses either structs or encoded messages.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@
 
 namespace perflab::runtime::ros {
 
-// A node of either kind; one of the two is set.
+// A node of either kind; exactly one of the two is set.
 struct NodeHandle {
   rclcpp::Node::SharedPtr node;
   rclcpp_lifecycle::LifecycleNode::SharedPtr lifecycle;
 
-  // What `use` returns for the one that is set.
+  // Returns the result of `use` for the one that is set.
   template <typename Use>
   auto with(Use&& use) const {
     return node ? use(*node) : use(*lifecycle);
@@ -51,46 +51,46 @@ struct NodeHandle {
   }
 };
 
-// What the endpoints of one runtime share.
+// Shared by the endpoints of one runtime.
 struct Shared {
   const measure::Clock& clock;
   EventSink& sink;
   std::string rmw{};
-  bool structs = true;  // otherwise messages are given and taken encoded
+  bool structs = true;  // otherwise messages are passed encoded
   bool intra_process = false;
-  // Executors run, and with them the callbacks of QoS events; until then these are looked for by hand.
+  // Executors are running, and with them the callbacks of QoS events; until then events are polled.
   std::atomic<bool> running{false};
-  std::vector<perflab_identity> identities{};  // of publishers, as the graph of ROS tells them
+  std::vector<perflab_identity> identities{};  // of publishers, as reported by the ROS graph
 };
 
-// The subscriptions of one topic and type in one participant, to which rclcpp delivers within the process.
+// The subscriptions of one topic and type in one participant to which rclcpp delivers within the process.
 struct LocalTopic {
   std::size_t sharing = 0;  // subscriptions that may share a message ...
   std::size_t owning = 0;   // ... and those that want their own
 };
 
-// Runs something each time the middleware has a message, or a waitable is triggered, in the thread that says
-// so: the `inline` executor. Several threads may say so; one at a time runs.
+// The `inline` executor: runs an entity whenever the middleware has a message for it or it is triggered, in
+// the notifying thread. Several threads may notify; one at a time runs.
 class Inline {
  public:
-  // `take_one` is false where there was nothing, or only something that was not for us (a reply to another
-  // client, what came within the process as well): then there may be more.
+  // `take_one` returns false if there was nothing, or something not meant for us (a reply to another client,
+  // a message that also came within the process): then there may be more.
   explicit Inline(std::function<bool()> take_one) : take_one_(std::move(take_one)) {}
 
   void open() noexcept {
     open_.store(true, std::memory_order_release);
-    on_ready(1);  // what came before
+    on_ready(1);  // handles what came before
   }
   void close() noexcept { open_.store(false, std::memory_order_release); }
   [[nodiscard]] bool is_open() const noexcept { return open_.load(std::memory_order_acquire); }
-  // `count`: how much the middleware says has come.
+  // `count`: how many messages the middleware reports.
   void on_ready(std::size_t count) noexcept {
     announced_.fetch_add(count, std::memory_order_relaxed);
     gate_.pass(kAnnounced, [this](Gate::Marks) { take_all(); });
   }
 
-  // While it lives, nothing is taken; what becomes ready is at its end. Another thread that is taking is
-  // waited for, and needs nothing of this one.
+  // During its lifetime nothing is taken; what becomes ready is taken at its end. Waits for another thread
+  // that is taking, which never needs this one.
   class Later {
    public:
     explicit Later(Inline& of) noexcept : of_(of) {
@@ -106,7 +106,7 @@ class Inline {
 
    private:
     Inline& of_;
-    bool holds_ = false;  // not in a callback of its own, which is taking already
+    bool holds_ = false;  // false in a callback of its own, which is taking already
   };
 
  private:
@@ -131,7 +131,7 @@ class Inline {
   std::atomic<std::thread::id> taker_{};
 };
 
-// What the `inline` executor runs: a subscription, a client, a server, a waitable.
+// An entity that the `inline` executor runs: subscription, client, server or waitable.
 class RosReceiver {
  public:
   explicit RosReceiver(Shared& shared) : shared_(shared), inline_([this] { return take_one(); }) {}
@@ -141,20 +141,20 @@ class RosReceiver {
     inline_.open();
     listen();
   }
-  // By which executors of rclcpp know it.
+  // The pointers by which rclcpp's executors know it.
   [[nodiscard]] virtual std::vector<const void*> executables() const = 0;
   void close_inline() noexcept {
     inline_.close();
     try {
       ignore();
-    } catch (const std::exception&) {  // it may be that nothing was set
+    } catch (const std::exception&) {  // possibly nothing was set
     }
   }
 
  protected:
-  // What an executor does with it when it is ready; returns what Inline wants.
+  // Called by an executor when it is ready; returns the result for Inline.
   virtual bool take() = 0;
-  // Has rclcpp say when it is ready, and no longer. A waitable says it itself.
+  // Makes rclcpp notify us when it is ready, from now on. A waitable notifies by itself.
   virtual void listen() {}
   virtual void ignore() {}
   [[nodiscard]] std::function<void(std::size_t)> on_ready() {
@@ -186,15 +186,15 @@ using RosServer = Received<Server>;
 using RosActionClient = Received<ActionClient>;
 using RosActionServer = Received<ActionServer>;
 
-// Who matches a publisher or subscription and what does not fit, as events.
+// Reports matched and incompatible peers of a publisher or subscription as events.
 class Matches {
  public:
   Matches(Shared& shared, const EndpointSettings& settings) : shared_(shared), settings_(settings) {}
 
-  // rclcpp has one type for what is offered and what is requested.
+  // rclcpp uses one type for offered and requested QoS.
   void report_incompatible(const rmw_qos_incompatible_event_status_t& status) const;
-  // Returns `matched`. Before executors run, which have the callbacks of QoS events run, what is new is
-  // reported whenever somebody asks for the count.
+  // Returns `matched`. Executors run the callbacks of QoS events; before they run, new events are reported
+  // whenever the count is read.
   template <typename Entity, typename Type>
   std::size_t look(std::size_t matched, Entity& entity, Type incompatible) {
     if (shared_.running.load(std::memory_order_relaxed)) return matched;
@@ -215,7 +215,7 @@ class Matches {
   std::size_t matched_ = 0;
 };
 
-// Endpoints on a node. Each throws Error, or what rclcpp throws.
+// Endpoints on a node. Each throws Error or an exception of rclcpp.
 std::unique_ptr<Publisher> make_publisher(Shared& shared, const NodeHandle& node, const EndpointSettings& settings,
                                           const LocalTopic& topic);
 std::unique_ptr<RosSubscription> make_subscription(Shared& shared, const NodeHandle& node,
@@ -224,13 +224,13 @@ std::unique_ptr<RosClient> make_client(Shared& shared, const NodeHandle& node, c
                                        MessageHandler& handler);
 std::unique_ptr<RosServer> make_server(Shared& shared, const NodeHandle& node, const ServiceSettings& settings,
                                        RequestHandler& handler);
-// rclcpp_action's (actions.cpp).
+// Those of rclcpp_action (actions.cpp).
 std::unique_ptr<RosActionClient> make_action_client(Shared& shared, const NodeHandle& node, const ActionSettings& settings,
                                                     ActionClientHandler& handler);
 std::unique_ptr<RosActionServer> make_action_server(Shared& shared, const NodeHandle& node, const ActionSettings& settings,
                                                     ActionServerHandler& handler);
 
-// 0 where ROS cannot count any more.
+// 0 if ROS can no longer count.
 template <typename Count>
 std::size_t counted(Count&& count) noexcept {
   try {
@@ -240,17 +240,16 @@ std::size_t counted(Count&& count) noexcept {
   }
 }
 
-// Throws Error where the values of `qos` have no place in ROS.
+// Throws Error if values of `qos` do not exist in ROS.
 rclcpp::QoS to_ros(const perflab_qos& qos);
-// Likewise; throws Unsupported where a policy is not of ROS 2.
+// Likewise; throws Unsupported for policies that are not ROS 2's.
 rclcpp::QoS to_ros(const EndpointSettings& settings);
 
-// The identity of a writer; all zero where the RMW tells something else than in its publishers.
+// The identity of a writer; all zero if the RMW reports something else than for its publishers.
 perflab_identity identity_of(const rmw_gid_t& gid) noexcept;
 
-// The same by asking the graph of ROS, which knows the writer a moment after it was made; all zero if it does
-// not within some seconds. `known` are those that have been found before: a node may have several publishers
-// of a topic.
+// The same from the ROS graph, which knows the writer some time after its creation; all zero if it does not
+// within some seconds. `known` are identities found before: a node may have several publishers of a topic.
 perflab_identity identity_in_graph(rclcpp::node_interfaces::NodeGraphInterface& graph,
                                    const std::string& node, const std::string& node_namespace,
                                    const std::string& topic, std::vector<perflab_identity>& known);

@@ -13,7 +13,7 @@
 namespace perflab::runtime::ros {
 namespace {
 
-// Those that spin in one thread.
+// Executors that spin in one thread.
 template <typename Executor>
 class Spinning final : public Executor {
  public:
@@ -23,7 +23,7 @@ class Spinning final : public Executor {
   void enter(std::size_t) { Executor::spin(); }
 };
 
-// rclcpp would start the threads itself, without name and settings; what each of them does is the same.
+// rclcpp would start the threads itself, without names and settings; otherwise each thread does the same.
 class SpinningInSeveral final : public rclcpp::executors::MultiThreadedExecutor {
  public:
   SpinningInSeveral(const rclcpp::ExecutorOptions& options, std::size_t count)
@@ -91,7 +91,7 @@ class ByRclcpp final : public RosExecutor {
     running_ = true;
     workers_.release();
   }
-  // A cancel before a thread spins is lost, so it is said until all have come out.
+  // A cancel before a thread spins is lost, so it is repeated until all threads have left.
   void stop() noexcept override {
     if (std::exchange(running_, false)) {
       std::unique_lock lock(mutex_);
@@ -100,7 +100,7 @@ class ByRclcpp final : public RosExecutor {
         lock.unlock();
         try {
           spin_->cancel();
-        } catch (const std::exception&) {  // its context is gone, and it ends by that
+        } catch (const std::exception&) {  // its context is shut down, which ends it
         }
         lock.lock();
         out_.wait_for(lock, std::chrono::milliseconds(2));

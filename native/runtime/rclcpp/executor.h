@@ -1,5 +1,5 @@
-// The executors of rclcpp, in threads that are named, scheduled and known; and `inline`, which is none: rmw's
-// threads take and handle the messages, and the timers, which rclcpp knows only in executors, are perflab's own.
+// The executors of rclcpp, in named, scheduled and registered threads; and `inline`, which has no executor:
+// rmw's threads take and handle messages, and timers, which in rclcpp need an executor, are perflab's own.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ class RosExecutor {
   virtual void add_receiver(RosReceiver& receiver, int priority) = 0;
   virtual void add_timer(const NodeHandle& node, const TimerSettings& settings, TimerHandler& handler) = 0;
   virtual void set_base(Nanoseconds base_ns) noexcept = 0;
-  // Those that must be reset in time.
+  // Timers that must be reset in time.
   [[nodiscard]] virtual std::vector<RosTimer*> timers() = 0;
   virtual void create_threads() = 0;  // throws Error
   virtual void run() = 0;
@@ -40,7 +40,7 @@ class RosExecutor {
   Workers workers_;
 };
 
-// Throws Error where this version of rclcpp has no such executor.
+// Throws Error if this version of rclcpp has no such executor.
 std::unique_ptr<RosExecutor> make_executor(const measure::Clock& clock, EventSink& sink,
                                            const ExecutorSettings& settings,
                                            const rclcpp::Context::SharedPtr& context);

@@ -32,7 +32,7 @@ void OrderedExecutor::add(const Found& all, const void* key,
   if (found == all.end()) return;
   Ready ready;
   ready.what.callback_group = found->second.callback_group.lock();
-  if (!ready.what.callback_group) return;  // rclcpp's own notification, which has been executed
+  if (!ready.what.callback_group) return;  // rclcpp's own notification, already executed
   Place& place = places_.try_emplace(static_cast<const void*>(executable.get())).first->second;
   if (place.ready_since == 0 || place.seen + 1 != waits_) place.ready_since = waits_;
   place.seen = waits_;
@@ -69,7 +69,7 @@ std::vector<OrderedExecutor::Ready>& OrderedExecutor::wait(std::chrono::nanoseco
 bool OrderedExecutor::take_data(rclcpp::AnyExecutable& what) {
   if (what.timer) {
     what.data = what.timer->call();
-    return what.data != nullptr;  // null: it was cancelled
+    return what.data != nullptr;  // null: cancelled
   }
   if (what.waitable) what.data = what.waitable->take_data();
   return true;
@@ -89,7 +89,7 @@ void PriorityExecutor::turn() {
 
 namespace {
 
-// What was taken for a callback that has not run yet: what rclcpp's executor does for it, in two steps.
+// A message taken for a callback that has not run yet: rclcpp's executor in two steps.
 class Taken {
  public:
   explicit Taken(rclcpp::AnyExecutable what) : what_(std::move(what)) {}
@@ -187,7 +187,7 @@ void LetExecutor::turn() {
 
 void LetExecutor::sleep_until_next_period() {
   const Nanoseconds since = clock_->now() - base_ns_;
-  // Before the base, too: ticks of the warm-up come before it.
+  // Also correct before the base: warm-up ticks come before it.
   const Nanoseconds into = ((since % period_ns_) + period_ns_) % period_ns_;
   const Nanoseconds begin = base_ns_ + since - into + period_ns_;
   std::unique_lock lock(sleeping_);

@@ -1,8 +1,8 @@
-// Executors of perflab's own on rclcpp::Executor, which promise an order (runtime.h: kPriority, kLet). rclcpp waits and
-// says what is ready, as for its SingleThreadedExecutor; which callback is next is said here.
+// perflab's executors on rclcpp::Executor, with a guaranteed order (runtime.h: kPriority, kLet). rclcpp waits
+// and reports what is ready, as for its SingleThreadedExecutor; the code here chooses the next callback.
 //
-// What rclcpp has besides a graph's callbacks (events of QoS, parameter services) has priority 0, and stands behind the
-// graph's where the order is that of creation.
+// rclcpp's own callbacks besides the graph's (QoS events, parameter services) have priority 0, and come after
+// the graph's in order of creation.
 #pragma once
 
 #include "runtime/rclcpp/distribution.h"
@@ -27,8 +27,8 @@ class OrderedExecutor : public rclcpp::Executor {
  public:
   using rclcpp::Executor::Executor;
 
-  // What rclcpp calls a callback of the graph: its subscription, timer, service, client or waitable. In the order of
-  // their creation, before spin().
+  // Adds a callback of the graph by rclcpp's pointer to its subscription, timer, service, client or waitable.
+  // Call in the order of creation, before spin().
   void place(const void* executable, int priority) {
     places_.try_emplace(executable, Place{priority, places_.size(), 0, 0});
   }
@@ -37,8 +37,8 @@ class OrderedExecutor : public rclcpp::Executor {
  protected:
   struct Place {
     int priority = 0;
-    std::size_t rank = std::numeric_limits<std::size_t>::max();  // by creation
-    std::uint64_t ready_since = 0;  // the wait that found it ready first, since its callback ran
+    std::size_t rank = std::numeric_limits<std::size_t>::max();  // order of creation
+    std::uint64_t ready_since = 0;  // the first wait that found it ready since its callback last ran
     std::uint64_t seen = 0;         // the last wait that found it ready
   };
   struct Ready {
@@ -46,11 +46,11 @@ class OrderedExecutor : public rclcpp::Executor {
     Place* place;
   };
 
-  // One round: waits, and runs something.
+  // One round: waits, then runs something.
   virtual void turn() = 0;
-  // What is ready now, with nothing taken; `timeout` as for rclcpp.
+  // What is ready now; nothing is taken. `timeout` as in rclcpp.
   std::vector<Ready>& wait(std::chrono::nanoseconds timeout);
-  // Of a timer or waitable; false if it is not ready any more.
+  // For a timer or waitable; false if it is no longer ready.
   static bool take_data(rclcpp::AnyExecutable& what);
 
  private:
@@ -63,8 +63,9 @@ class OrderedExecutor : public rclcpp::Executor {
   std::uint64_t waits_ = 0;
 };
 
-// Waits anew after each callback, as PiCAS' executor does. Among equals the one that an earlier wait found ready, then
-// the one that was created first: a wait set does not tell in which order things became ready.
+// Waits again after each callback, like PiCAS' executor. Of equal priority, the one found ready by an earlier
+// wait runs first, then the one created first: a wait set does not report the order in which things became
+// ready.
 class PriorityExecutor : public OrderedExecutor {
  public:
   using OrderedExecutor::OrderedExecutor;
@@ -73,7 +74,7 @@ class PriorityExecutor : public OrderedExecutor {
   void turn() override;
 };
 
-// As dds/let_executor.cpp; rclcpp's timers leave out what they missed, so each has one tick of an activation.
+// Like dds/let_executor.cpp; rclcpp's timers skip missed ticks, so each has one tick per activation.
 class LetExecutor : public OrderedExecutor {
  public:
   using OrderedExecutor::OrderedExecutor;

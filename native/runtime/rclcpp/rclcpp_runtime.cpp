@@ -1,15 +1,15 @@
 // The `rclcpp` runtime: a graph on ROS 2 itself.
 //
-// Every group is a node (rclcpp::Node or LifecycleNode), its endpoints are publishers, subscriptions,
-// clients and services of rclcpp and those of rclcpp_action, its timers wall timers, its waitables those of rclcpp, its callbacks run by
-// rclcpp's executors. So what is measured is what an application gets: type support, rmw, rcl, rclcpp.
+// Every group is a node (rclcpp::Node or LifecycleNode); its endpoints are publishers, subscriptions, clients
+// and services of rclcpp and actions of rclcpp_action; its timers are wall timers; its callbacks run in
+// rclcpp's executors. So the measurement covers what an application gets: type support, rmw, rcl, rclcpp.
 //
-// What differs from `dds`, because ROS differs:
-//  * a timer that is late leaves out the ticks that it missed, always (they are told as skipped);
-//  * services are framed as the RMW does it;
-//  * when a message arrived in the receive thread is not known, and of the feedback of an action not when it was sent;
-//  * where the RMW tells no writer with a message (rmw_cyclonedds_cpp; within a process) its identity is
-//  zero.
+// Differences from `dds`, caused by ROS:
+// * a late timer always skips the ticks that it missed (they are reported as skipped);
+// * services are framed as the RMW does it;
+// * the arrival time in the receive thread is unknown, and for action feedback the sending time;
+// * if the RMW does not report a message's writer (rmw_cyclonedds_cpp; within a process) its identity is
+//   zero.
 #include <rclcpp/version.h>
 #include <rmw/rmw.h>
 #include <tracetools/tracetools.h>
@@ -45,16 +45,16 @@ std::string one_line(std::string text) {
   return text;
 }
 
-// One line of what was thrown; kUnsupported where ROS refuses a combination.
+// The exception as one line; kUnsupported if ROS refuses a combination.
 Error error_of(const std::string& what, const std::exception& error) {
   if (const auto* known = dynamic_cast<const Error*>(&error)) return *known;
-  // rclcpp refuses combinations of QoS and intra-process delivery in this way.
+  // rclcpp reports refused combinations of QoS and intra-process delivery in this way.
   const bool refused = dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
   return {refused ? Error::Kind::kUnsupported : Error::Kind::kFailed,
           "rclcpp: " + what + ": " + one_line(error.what())};
 }
 
-// What `make` returns; what it throws says what was to be made.
+// Returns the result of `make`; prefixes exceptions with what was being created.
 template <typename Make>
 auto made(const std::string& what, Make&& make) {
   try {
@@ -120,8 +120,8 @@ rclcpp::QoS to_ros(const EndpointSettings& settings) {
   return to_ros(settings.qos);
 }
 
-// rmw_cyclonedds_cpp puts a handle of the receiving process where others put the writer's GUID; the half of a
-// GUID that is never zero tells them apart.
+// rmw_cyclonedds_cpp reports a handle of the receiving process instead of the writer's GUID; they differ in
+// the half of a GUID that is never zero.
 perflab_identity identity_of(const rmw_gid_t& gid) noexcept {
   perflab_identity identity{};
   std::copy_n(gid.data, sizeof identity.bytes, identity.bytes);
@@ -170,7 +170,7 @@ class RclcppRuntime final : public Runtime {
     try {
       for (std::uint32_t i = 0; i < std::max(1u, given_.participants); ++i) {
         rclcpp::InitOptions options;
-        options.auto_initialize_logging(false);  // it would write files to the user's home
+        options.auto_initialize_logging(false);  // logging would write files to the user's home
         options.set_domain_id(given_.domain);
         options.shutdown_on_signal = false;
         auto context = std::make_shared<rclcpp::Context>();
@@ -229,7 +229,7 @@ class RclcppRuntime final : public Runtime {
                      executors_.at(name.executor)->add_node(handle);
                      return handle;
                    }));
-    profile_.reset();  // Fast DDS has read it; a process that is killed from here on leaves no file
+    profile_.reset();  // Fast DDS has read it; a process killed from here on leaves no file behind
   }
 
   std::size_t add_executor(const ExecutorSettings& settings) override {
@@ -300,7 +300,7 @@ class RclcppRuntime final : public Runtime {
   void start(Nanoseconds base_ns) override {
     if (const auto files = settings_.udp ? shared_memory_files() : std::set<std::string>(); !files.empty())
       throw Error(Error::Kind::kFailed, "rclcpp: transport=udp is not in effect: " + rmw_ +
-                                            " has the shared memory /dev/shm/" + *files.begin());
+                                            " uses the shared memory /dev/shm/" + *files.begin());
     for (const auto& [group, node] : nodes_) {
       if (!node.lifecycle) continue;
       node.lifecycle->configure();
@@ -309,8 +309,7 @@ class RclcppRuntime final : public Runtime {
     for (const auto& executor : executors_) executor->set_base(base_ns);
     try {
       for (const auto& executor : executors_) executor->create_threads();
-      reset_timers();  // before anything runs: what it tells the timers no executor's thread reads while it
-                       // is written
+      reset_timers();  // before anything runs: no executor thread reads the timers while they are being set
     } catch (const Error&) {
       for (const auto& executor : executors_) executor->stop();
       throw;
@@ -348,13 +347,13 @@ class RclcppRuntime final : public Runtime {
   }
 
  private:
-  // A group that nobody named is a node all the same.
+  // A group without a name is a node all the same.
   const NodeHandle& node(std::size_t group, std::size_t participant) {
     if (!nodes_.contains(group)) name_group(group, {"/", "group_" + std::to_string(group), participant, 0});
     return nodes_.at(group);
   }
 
-  // Owned from here on, and run by that executor.
+  // Takes ownership; the executor runs it.
   template <typename Receiver>
   Receiver& keep(std::vector<std::unique_ptr<Receiver>>& all, std::size_t executor, int priority,
                  std::unique_ptr<Receiver> receiver) {
@@ -373,8 +372,8 @@ class RclcppRuntime final : public Runtime {
 
   const PluginSettings given_;
   const Settings settings_;
-  std::string configured_;                // JSON: what was set of DDS, and how
-  std::optional<TemporaryFile> profile_;  // of Fast DDS, until there is a node
+  std::string configured_;                // JSON: the DDS settings and how they were applied
+  std::optional<TemporaryFile> profile_;  // for Fast DDS, until the first node exists
   std::string rmw_;
   ServiceFraming framing_ = ServiceFraming::kRmwFastrtps;
   Shared shared_;
@@ -382,7 +381,7 @@ class RclcppRuntime final : public Runtime {
   std::map<std::size_t, NodeHandle> nodes_;           // by group
   std::map<std::tuple<std::size_t, std::string, std::string>, LocalTopic>
       topics_;  // participant, topic, type
-  // Endpoints before what runs them.
+  // Endpoints are declared before the executors that run them.
   std::vector<std::unique_ptr<Publisher>> publishers_;
   std::vector<std::unique_ptr<RosSubscription>> subscriptions_;
   std::vector<std::unique_ptr<RosClient>> clients_;
@@ -397,8 +396,8 @@ std::unique_ptr<Runtime> open(const PluginSettings& settings, const measure::Clo
   return std::make_unique<RclcppRuntime>(settings, clock, sink);
 }
 
-// Threads that an executor of rclcpp started by itself (the timers of its EventsExecutor) have the name and
-// the settings of the thread that made them, and belong to it.
+// Threads that an rclcpp executor started itself (the timers of its EventsExecutor) have the name and
+// settings of their creator, and belong to it.
 std::vector<realtime::OwnThread> own_threads() {
   std::vector<realtime::OwnThread> own = realtime::own_threads();
   const std::vector<realtime::ThreadState> all = realtime::read_threads();

@@ -34,7 +34,7 @@ std::optional<std::string> environment(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Variables of the user's own that stay in force, as they were before the first runtime of this process.
+// The user's own variables that stay in force, as they were before the first runtime of this process.
 const std::map<std::string, std::string>& own_environment() {
   static const std::map<std::string, std::string> own = [] {
     std::map<std::string, std::string> found;
@@ -47,7 +47,7 @@ const std::map<std::string, std::string>& own_environment() {
   return own;
 }
 
-// What is set in the environment, and what is told of it.
+// The environment variables that perflab sets, and what it reports about them.
 class Environment {
  public:
   Environment(const Settings& settings, const PluginSettings& given)
@@ -59,12 +59,12 @@ class Environment {
         own_profile_(fastdds_ && (own(kProfileFiles[0]) || own(kProfileFiles[1]))) {}
 
   nlohmann::json set(std::optional<TemporaryFile>& profile) {
-    // A file of the user's stays in force, and then the transport is what it says.
+    // A profile file of the user stays in force and then determines the transport.
     if (settings_.udp && own_profile_)
       throw Error(
           Error::Kind::kUnsupported,
-          "rclcpp: transport=udp cannot be had beside a profile file of your own; right would be to unset "
-          "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to say it there");
+          "rclcpp: transport=udp conflicts with your own profile file; right would be to unset "
+          "FASTRTPS_DEFAULT_PROFILES_FILE and FASTDDS_DEFAULT_PROFILES_FILE, or to set the transport there");
     if (!settings_.rmw.empty()) put("RMW_IMPLEMENTATION", settings_.rmw);
     const bool configured = cyclonedds_ || (fastdds_ && !own_profile_);
     limit_discovery(configured);
@@ -80,9 +80,10 @@ class Environment {
       }
     } else {
       not_set_.push_back(own_profile_
-                             ? "all of DDS but the range of discovery: a profile file of your own is in force"
-                             : "all of DDS but the range of discovery: perflab knows only rmw_cyclonedds_cpp "
-                               "and rmw_fastrtps");
+                             ? "all DDS settings except the discovery range: your own profile file is in "
+                               "force"
+                             : "all DDS settings except the discovery range: perflab only knows "
+                               "rmw_cyclonedds_cpp and rmw_fastrtps");
     }
     if (fastdds_) note_own_of_fastdds();
     told["environment"] = environment_;
@@ -101,13 +102,12 @@ class Environment {
     environment_[name] = value;
   }
 
-  // Where a configuration names the interface, LOCALHOST would add transports to its own, and would announce
-  // no address of the loopback.
+  // If a configuration names the interface, LOCALHOST would add transports and announce no loopback address.
   void limit_discovery(bool configured) {
     const bool loopback = interface_.loopback;
     if (kHasDiscoveryRange) {
       put("ROS_AUTOMATIC_DISCOVERY_RANGE", configured ? "SYSTEM_DEFAULT" : loopback ? "LOCALHOST" : "SUBNET");
-      unsetenv("ROS_LOCALHOST_ONLY");  // older, and stronger than the above
+      unsetenv("ROS_LOCALHOST_ONLY");  // older, and takes precedence over the above
     } else {
       put("ROS_LOCALHOST_ONLY", loopback && !configured ? "1" : "0");
     }
@@ -120,8 +120,8 @@ class Environment {
     told["max_message_size"] = middleware::support::cyclonedds_message_size(dds);
     told.erase("max_blocking_time_ns");
     not_set_.push_back(
-        "max_blocking_time: rmw_cyclonedds_cpp lets a reliable writer wait for room without limit");
-    if (behind != nullptr) not_set_.push_back("what your CYCLONEDDS_URI says, which wins");
+        "max_blocking_time: rmw_cyclonedds_cpp lets a reliable writer wait for space without limit");
+    if (behind != nullptr) not_set_.push_back("what your CYCLONEDDS_URI sets, which takes precedence");
   }
 
   void configure_fastdds(const middleware::support::DdsSettings& dds, std::optional<TemporaryFile>& profile) {
@@ -139,7 +139,7 @@ class Environment {
       const std::string* const value = own(name);
       if (value == nullptr) continue;
       environment_[name] = *value;
-      not_set_.push_back("what your " + std::string(name) + "=" + *value + " says, which wins");
+      not_set_.push_back("what your " + std::string(name) + "=" + *value + " sets, which takes precedence");
     }
   }
 
@@ -155,7 +155,7 @@ class Environment {
 
 }  // namespace
 
-// Segments and ports are mapped; the locks beside them are open files, and a port has a semaphore as well.
+// Segments and ports are mapped; their lock files are open, and a port also has a semaphore.
 std::set<std::string> shared_memory_files() {
   constexpr std::string_view kFolder = "/dev/shm/";
   std::set<std::string> names;

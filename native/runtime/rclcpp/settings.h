@@ -1,9 +1,8 @@
-// What the user asked of ROS 2, and how it is told to rcl and to the RMW: by their environment variables,
-// which they read when the first context is made.
+// Passes the user's ROS 2 options to rcl and to the RMW: as environment variables, which both read when the
+// first context is created.
 //
-// What the user's own environment says wins: CYCLONEDDS_URI is put behind ours, and a profile file of Fast
-// DDS takes the place of ours. What is in force is described for the records, and what could not be set as
-// well.
+// The user's environment wins: our settings come before those of CYCLONEDDS_URI, and a Fast DDS profile file
+// of the user replaces ours. The record states the settings in force and those that could not be applied.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -29,7 +28,7 @@ Settings read_settings(const PluginSettings& given);
 // Files of Fast DDS in /dev/shm that this process uses, by their names, sorted: they stay if it is killed.
 std::set<std::string> shared_memory_files();
 
-// A text that a library reads from a file. Fast DDS resolves the path, so it has to be a file with a name.
+// A text that a library reads from a file. Fast DDS resolves the path, so the file needs a name.
 class TemporaryFile {
  public:
   // Throws Error.

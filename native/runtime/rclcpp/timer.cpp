@@ -12,7 +12,7 @@
 namespace perflab::runtime::ros {
 namespace {
 
-// The period of a timer that is set anew at each tick.
+// Period of a timer that is re-armed at each tick.
 constexpr Nanoseconds kForNow = 3'600'000'000'000;
 
 }  // namespace
@@ -34,8 +34,8 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
     own_ ? tick_of_own() : tick(number_at(info.expected_call_time.nanoseconds()));
   };
 #else
-  // Before, rcl told only which one is the next, and so which one this is was told by the one before. An executor
-  // that calls a timer in one thread and runs its callback in another is younger than that.
+  // Older versions of rcl only reported the next tick, so the previous callback determines which tick this
+  // is. Executors that call a timer in one thread and run its callback in another are newer than that.
   const auto callback = [this] { own_ ? tick_of_own() : tick(std::exchange(upcoming_, follow())); };
 #endif
   made_ = rclcpp::create_wall_timer(period, callback, nullptr, node.base().get(), node.timers().get());
@@ -44,8 +44,8 @@ RosTimer::RosTimer(const measure::Clock& clock, const NodeHandle& node, const Ti
   tell_next();
 }
 
-// rcl takes the time of the reset itself, and adds the period that the timer has then to find the first tick; those
-// after it follow at the period that it has later.
+// rcl reads the time of the reset itself and adds the timer's current period for the first tick; later ticks
+// follow at the period set afterwards.
 void RosTimer::expire(Nanoseconds in_ns, Nanoseconds period_ns) {
   const rcl_timer_t* const timer = made_->get_timer_handle().get();
   const auto exchange = [timer](std::int64_t ns) {
@@ -78,12 +78,13 @@ void RosTimer::tick_of_own() noexcept {
   }
   try {
     expire(own_->next_due() - clock_.now(), kForNow);
-  } catch (const std::exception&) {  // it is not valid any more: nothing will tick, nor be waited for
+  } catch (const std::exception&) {  // the timer is no longer valid: nothing will tick, and nothing waits for
+                                     // it
     done_.store(true, std::memory_order_release);
   }
 }
 
-// Two clocks cannot be read at once; of some tries the quickest counts.
+// Two clocks cannot be read at once; the quickest of several attempts counts.
 std::int64_t RosTimer::follow() {
   constexpr int kTries = 5;
   constexpr Nanoseconds kQuick = 2'000;
@@ -97,8 +98,8 @@ std::int64_t RosTimer::follow() {
     quickest = took;
     next = before + took / 2 + left;
   }
-  // The grid begins late and never early, so that the tick is the last one before, not the nearest; what was
-  // measured may be a little too early.
+  // The ticks start late, never early, so take the last tick before, not the nearest; the measured value may
+  // be slightly too early.
   const Nanoseconds passed = next - base_ + quickest;
   const std::int64_t number = passed / settings_.period_ns - (passed % settings_.period_ns < 0 ? 1 : 0);
   behind_.store(std::max<Nanoseconds>(0, next - (base_ + number * settings_.period_ns)),
@@ -109,11 +110,11 @@ std::int64_t RosTimer::follow() {
 void RosTimer::cancel() noexcept {
   try {
     made_->cancel();
-  } catch (const std::exception&) {  // it is not valid any more: nothing will tick
+  } catch (const std::exception&) {  // the timer is no longer valid: nothing will tick
   }
 }
 
-// A tick of the warm-up stays one, however late the grid is.
+// A warm-up tick stays one, even if the ticks are late.
 Nanoseconds RosTimer::due(std::int64_t number) const noexcept {
   return base_ + number * settings_.period_ns + (number >= 1 ? behind() : 0);
 }
@@ -124,7 +125,7 @@ std::int64_t RosTimer::number_at(Nanoseconds instant) const noexcept {
   return (passed >= 0 ? passed + half : passed - half) / settings_.period_ns;
 }
 
-// What rcl has left out. A flood makes up for what is not too old, so that its mean rate is kept.
+// Handles ticks that rcl skipped. A flood catches up on recent ones, so that its mean rate is kept.
 void RosTimer::skip(std::int64_t end) noexcept {
   std::int64_t kept = end;
   if (settings_.made_up_for_ns > 0) {
@@ -142,14 +143,14 @@ std::int64_t RosTimer::last_tick() const noexcept {
 }
 
 void RosTimer::tell_next() const noexcept {
-  if (settings_.end == nullptr || own_) return;  // which tells itself
+  if (settings_.end == nullptr || own_) return;  // these report the end themselves
   settings_.end->next_ns.store(done() ? TimerEnd::kNone : next_ * settings_.period_ns, std::memory_order_release);
 }
 
 void RosTimer::tick(std::int64_t number) noexcept {
   if (done() || number < next_) return;
-  const std::int64_t end = std::max(next_, last_tick() + 1);  // which may have come earlier by now
-  // Of queued ticks, one that shall skip takes the latest.
+  const std::int64_t end = std::max(next_, last_tick() + 1);  // the end may be earlier by now
+  // Of queued ticks, a skipping timer takes the latest.
   if (drops_ && number < end - 1 &&
       clock_.now() - due(number) - settings_.made_up_for_ns >= settings_.period_ns)
     return;

@@ -1,13 +1,13 @@
-// A timer of rclcpp that ticks as a graph says.
+// An rclcpp timer with the tick times of a graph.
 //
-// rclcpp's timers count their periods from the moment of their reset, and leave out what they missed: that is
-// ROS 2's rule, and it stays. Here the first period after the reset is what is left until the first tick, and from
-// then on each tick is known by its number, because rcl says when it was due. What a timer leaves out is told with
-// the next tick. (The timers of EventsExecutor have a thread of their own: while the executor is busy their ticks
-// queue, and while that thread is late they leave out as others do.)
+// rclcpp's timers count periods from their reset and skip missed ticks: that is ROS 2's rule and is kept.
+// Here the first period after the reset is the time until the first tick; from then on rcl reports when each
+// tick was due, which gives its number. Skipped ticks are reported with the next tick. (Timers of
+// EventsExecutor have a thread of their own: while the executor is busy their ticks queue, and while that
+// thread is late they skip like others.)
 //
-// Ticks that do not come one period after the other are perflab's: the timer is set anew for each, and makes up for what
-// it missed, or leaves it out, as perflab's own runtime does.
+// For non-periodic ticks perflab re-arms the timer for each tick, and catches up on missed ones or skips them
+// like perflab's own runtime.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ namespace perflab::runtime::ros {
 
 class RosTimer {
  public:
-  // The timer sleeps until reset(). `queued`: its executor queues ticks while it is busy.
+  // The timer sleeps until reset(). `queued`: its executor queues ticks while busy.
   RosTimer(const measure::Clock& clock, const NodeHandle& node, const TimerSettings& settings,
            TimerHandler& handler, bool queued);
 
@@ -29,29 +29,29 @@ class RosTimer {
     if (own_) own_->set_base(base_ns);
   }
   [[nodiscard]] bool never() const noexcept { return own_ ? own_->done() : last_tick_ < first_tick_; }
-  // From now on it ticks, at first when the graph says. Before its executor runs.
+  // Starts ticking, first when the graph requires. Call before its executor runs.
   void reset();
   void cancel() noexcept;
-  // By which executors know it.
+  // The pointer by which executors know it.
   [[nodiscard]] const void* executable() const noexcept { return made_.get(); }
   [[nodiscard]] bool done() const noexcept { return done_.load(std::memory_order_acquire); }
-  // How far its grid of ticks is behind that of the graph.
+  // Offset of its tick times from those of the graph.
   [[nodiscard]] Nanoseconds behind() const noexcept { return behind_.load(std::memory_order_relaxed); }
 
  private:
-  // Where the schedule is perflab's.
+  // Used if perflab schedules the ticks.
   void tick_of_own() noexcept;
-  // It expires so long from now, and again after each further `period_ns`.
+  // Expires after `in_ns`, and again after each further `period_ns`.
   void expire(Nanoseconds in_ns, Nanoseconds period_ns);
   void tick(std::int64_t number) noexcept;
   [[nodiscard]] std::int64_t last_tick() const noexcept;
   void tell_next() const noexcept;
   void skip(std::int64_t end) noexcept;
-  // Which tick rcl has as its next. Where it does not tell with a tick which one it is, its clock is one that is not
-  // corrected (CLOCK_MONOTONIC_RAW), and its grid moves against that of the graph.
+  // The number of the next tick in rcl. Needed if rcl does not report which tick a callback is for: then its
+  // clock is uncorrected (CLOCK_MONOTONIC_RAW), and its ticks drift against those of the graph.
   [[nodiscard]] std::int64_t follow();
   [[nodiscard]] Nanoseconds due(std::int64_t number) const noexcept;
-  // Of the tick that was due at that instant, as rcl has it.
+  // The number of the tick that rcl reports as due at this instant.
   [[nodiscard]] std::int64_t number_at(Nanoseconds instant) const noexcept;
 
   const measure::Clock& clock_;
@@ -62,10 +62,10 @@ class RosTimer {
   const std::int64_t first_tick_;  // <= 0 for ticks before the measured part
   const std::int64_t last_tick_;
   rclcpp::TimerBase::SharedPtr made_;
-  Nanoseconds base_ = 0;  // shifted
+  Nanoseconds base_ = 0;  // shifted by `shift`
   std::atomic<Nanoseconds> behind_{0};
   std::int64_t next_ = 0;
-  std::int64_t upcoming_ = 0;  // where rcl does not tell with a tick which one it is
+  std::int64_t upcoming_ = 0;  // used if rcl does not report which tick a callback is for
   std::atomic<bool> done_{false};
 };
 

@@ -18,7 +18,7 @@ namespace {
 using Members = rosidl_typesupport_introspection_c__MessageMembers;
 using TheirMember = rosidl_typesupport_introspection_c__MessageMember;
 
-// "sensor_msgs/msg/Image" in its parts.
+// The parts of "sensor_msgs/msg/Image".
 struct Name {
   explicit Name(const std::string& full)
       : package(full.substr(0, full.find('/'))),
@@ -30,23 +30,23 @@ struct Name {
   std::string name;
 };
 
-// Loaded libraries stay: what they export is in use until the process ends.
+// Libraries are never unloaded: their symbols are used until the process ends.
 void* load(const std::string& library) {
   void* const loaded = dlopen(library.c_str(), RTLD_LAZY | RTLD_GLOBAL);
-  if (loaded == nullptr) static_cast<void>(dlerror());  // said in words of our own
+  if (loaded == nullptr) static_cast<void>(dlerror());  // our own message replaces it
   return loaded;
 }
 
 [[noreturn]] void no_package(const Name& of, const std::string& library) {
   throw Error(Error::Kind::kUnsupported,
-              "rclcpp: the ROS 2 of this shell has no package " + of.package + ", of which " + of.name + " is (" + library +
+              "rclcpp: the sourced ROS 2 has no package " + of.package + ", of which " + of.name + " is (" + library +
                   " was not found); right would be to build " + of.package +
                   " with its rosidl generators and to source that workspace");
 }
 
-// An RMW asks for its type support by the library's name alone, and finds it where it is loaded already: those of
-// perflab_msgs are on no search path, and found from here by the RUNPATH of this library. Introspection is needed to
-// compare types; rmw_cyclonedds writes messages by it, and rmw_fastrtps_cpp by its own.
+// An RMW looks for its type support by library name only, and finds it if it is already loaded: those of
+// perflab_msgs are on no search path and are found through the RUNPATH of this library. Introspection is
+// needed to compare types; rmw_cyclonedds writes messages with it, rmw_fastrtps_cpp with its own.
 void load_for(const std::string& package, const std::string& rmw) {
   struct Kind {
     std::string_view library;
@@ -79,7 +79,7 @@ const Handle& handle_of(const Name& of, std::string_view what) {
   const Handle* const handle = get == nullptr ? nullptr : get();
   if (handle == nullptr)
     throw Error(Error::Kind::kUnsupported,
-                "rclcpp: " + of.package + " of the ROS 2 of this shell has no " + of.kind + "/" + of.name +
+                "rclcpp: " + of.package + " of the sourced ROS 2 has no " + of.kind + "/" + of.name +
                     "; right would be the version of " + of.package + " that has it");
   return *handle;
 }
@@ -92,7 +92,7 @@ std::uint8_t kind_of(const message::Element& element) noexcept {
       return rosidl_typesupport_introspection_c__ROS_TYPE_BOOLEAN;
     case Primitive::kByte:
       return rosidl_typesupport_introspection_c__ROS_TYPE_OCTET;
-    case Primitive::kChar:  // rosidl_adapter makes it one
+    case Primitive::kChar:  // rosidl_adapter maps it to uint8
     case Primitive::kUint8:
       return rosidl_typesupport_introspection_c__ROS_TYPE_UINT8;
     case Primitive::kInt8:
@@ -128,7 +128,7 @@ const Members* members_of(const rosidl_message_type_support_t* support) {
   return found == nullptr ? nullptr : static_cast<const Members*>(found->data);
 }
 
-// The first member that is another one, with the structs that it is in; empty where there is none.
+// The first member that differs, with its enclosing structs; empty if there is none.
 std::string difference(const message::Type& ours, const Members& theirs);
 
 std::string difference(const message::Member& ours, const TheirMember& theirs) {
@@ -160,7 +160,7 @@ void compare(const message::Type& type, const rosidl_message_type_support_t& sup
   if (found.empty()) return;
   const std::string package = Name(type.name).package;
   throw Error(Error::Kind::kUnsupported,
-              "rclcpp: " + type.name + " of the ROS 2 of this shell is not the one of this graph: '" + found +
+              "rclcpp: " + type.name + " of the sourced ROS 2 differs from that of this graph: '" + found +
                   "' differs; right would be --message-path with the interface files of that " + package);
 }
 

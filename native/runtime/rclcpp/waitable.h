@@ -1,8 +1,9 @@
-// A waitable of rclcpp: a guard condition, and what an executor runs when it finds it triggered.
+// A waitable of rclcpp: a guard condition, and a callback that an executor runs when the condition is
+// triggered.
 //
-// As rclcpp's own waitables of delivery within the process: what is there to do is a mark of its own, and the
-// guard condition only wakes. So a trigger that an executor saw and had no thread for is not forgotten, and
-// one too many (the EventsExecutor has an event for each) runs nothing.
+// As in rclcpp's waitables for delivery within the process, a flag of its own holds the pending work, and the
+// guard condition only wakes the executor. So a trigger is not lost if no thread was free for it, and a
+// surplus one (the EventsExecutor has an event for each) runs nothing.
 #pragma once
 
 #include <rcl/wait.h>
@@ -56,7 +57,7 @@ class RosWaitable final : public Waitable, public RosReceiver {
       condition_.trigger();
       return first;
     }
-    // False if nothing is to be done.
+    // False if there is nothing to do.
     bool run() noexcept {
       const auto due_ns = guard_.take();
       if (!due_ns) return false;

@@ -24,10 +24,10 @@
 
 namespace perflab::runtime {
 
-// Virtual time that an endpoint takes to be created, so that timers have an instant of creation.
+// Virtual time that creating an endpoint takes, so that timers have an instant of creation.
 constexpr Nanoseconds kCreation = 250'000;
 
-// What the options ask for.
+// The settings in the options.
 struct VirtualRuntime::Programme {
   middleware::disturb::Program link;
   Nanoseconds service = 0;
@@ -39,11 +39,11 @@ struct VirtualRuntime::Message {
   perflab_identity writer{};
   std::int64_t sequence = 0;
   perflab_sample_identity related{};
-  std::int64_t source_timestamp_ns = kUnknownTime;  // where the sender gave one
+  std::int64_t source_timestamp_ns = kUnknownTime;  // if the sender set one
   Nanoseconds sent_ns = 0;
 };
 
-// One writer to one reader: where disturbance happens and is counted.
+// One writer to one reader: disturbance is applied and counted here.
 struct VirtualRuntime::Link {
   Link(const Writer& from, Reader& to, const middleware::disturb::Program& program, std::uint64_t number)
       : writer(&from), reader(&to), disturbance(program, number) {}
@@ -51,8 +51,8 @@ struct VirtualRuntime::Link {
   const Writer* writer;
   Reader* reader;
   middleware::disturb::Disturbance disturbance;
-  middleware::disturb::Disturbance::Arrivals arrivals;  // of the last offer
-  std::shared_ptr<Message> held;                        // waits for its successor
+  middleware::disturb::Disturbance::Arrivals arrivals;  // of the last message offered
+  std::shared_ptr<Message> held;                        // held back until its successor is sent
   std::uint64_t delivered = 0;
   std::uint64_t reordered = 0;
   std::uint64_t duplicated = 0;
@@ -64,23 +64,23 @@ struct VirtualRuntime::Link {
   }
 };
 
-// What causes callbacks, beside timers.
+// A source of callbacks, besides timers.
 struct VirtualRuntime::Source {
   virtual ~Source() = default;
   [[nodiscard]] virtual bool ready() const noexcept = 0;
-  // Takes what is there, one message or trigger, and runs its callback.
+  // Takes one message or trigger, if there is one, and runs its callback.
   void run_one() noexcept {
     if (!ready()) return;
     take_one();
     run_taken();
   }
-  // The same in two steps. There must be one.
+  // run_one() in two steps. Precondition: there is one.
   virtual void take_one() noexcept = 0;
   virtual void run_taken() noexcept = 0;
 
   Lane* lane = nullptr;
   std::size_t group = 0;
-  std::size_t rank = 0;  // among those of its lane, timers included, by their creation
+  std::size_t rank = 0;  // order of creation within its lane, including timers
   int priority = 0;
   Nanoseconds since_ns = 0;  // when it was queued
   bool queued = false;  // in the lane's arrivals, or in its group's queue
@@ -115,8 +115,8 @@ struct VirtualRuntime::Reader final : Subscription, Source {
   Arrived taken;
 };
 
-// Triggered by a callback, which runs whole, ahead of the virtual time of others: the trigger arrives when its
-// time has come, and only then it is known whether one before it is still unanswered.
+// Triggered by a callback, which runs to its end ahead of other entities' virtual time: the trigger takes
+// effect at its own time, and only then it is known whether an earlier one is still unanswered.
 struct VirtualRuntime::Guarded final : Waitable, Source {
   void trigger(Nanoseconds due_ns) noexcept override;
   [[nodiscard]] bool ready() const noexcept override { return guard.triggered(); }
@@ -157,9 +157,8 @@ struct VirtualRuntime::Writer final : Publisher {
   std::vector<Link*> links;
 };
 
-// The threads of a multi-threaded executor and what they share. As in the real one
-// (dds/multi_threaded_executor.cpp): groups that have something to do and do nothing stand in a queue, and
-// each has a queue of its own.
+// The threads of a multi-threaded executor and their shared state. As in the real one
+// (dds/multi_threaded_executor.cpp): idle groups with work are queued, and each has a queue of its own.
 struct VirtualRuntime::Pool {
   struct Group;
   struct Timer {
@@ -167,7 +166,7 @@ struct VirtualRuntime::Pool {
     Group* group;
     bool queued = false;
   };
-  // One of the two.
+  // Exactly one of the two is set.
   struct Ready {
     Timer* timer = nullptr;
     Source* source = nullptr;
@@ -206,7 +205,7 @@ struct VirtualRuntime::Pool {
       listed.push_front(&group);
     }
   }
-  // Callbacks that have ended by now; what is left to do for them goes to the end of their queues.
+  // Handles callbacks that have ended by now; their remaining work goes to the end of the queues.
   void finish(Nanoseconds now) {
     for (auto& [name, group] : groups) {
       if (!group.running || group.busy_until > now) continue;
@@ -221,7 +220,7 @@ struct VirtualRuntime::Pool {
       list(group);
     }
   }
-  // When something may begin, if nothing arrives.
+  // When something may start if nothing arrives.
   [[nodiscard]] Nanoseconds next() const {
     Nanoseconds next = std::numeric_limits<Nanoseconds>::max();
     for (const auto& [name, group] : groups) {
@@ -233,24 +232,24 @@ struct VirtualRuntime::Pool {
     return next;
   }
 
-  std::vector<Nanoseconds> servers;  // when each is free
+  std::vector<Nanoseconds> servers;  // when each server becomes free
   std::map<std::size_t, Group> groups;
   std::deque<Group*> listed;
   std::deque<Timer> timers;
 };
 
-// Something that runs one callback at a time: an executor with one thread, or one thread of an inline one.
-// With a pool: an executor with several.
+// Runs one callback at a time: an executor with one thread, or one thread of an inline one. With a pool: an
+// executor with several threads.
 struct VirtualRuntime::Lane {
   // single_threaded; the receive thread of inline; events; priority; let
   enum class Order { kCycles, kMessages, kEvents, kPriority, kLet };
   struct Timer : TimerSchedule {
     Timer(const TimerSettings& settings, TimerHandler& handler, std::size_t created)
         : TimerSchedule(settings, handler), rank(created), priority(settings.priority) {}
-    // A tick that was due while the one before was served waits behind what waits already.
+    // A tick that was due while the previous one was served queues behind what already waits.
     [[nodiscard]] Nanoseconds since_ns() const noexcept { return std::max(next_due(), served_ns); }
 
-    std::size_t rank;  // as of a source
+    std::size_t rank;  // rank as in Source
     int priority;
     Nanoseconds served_ns = std::numeric_limits<Nanoseconds>::min();
   };
@@ -261,8 +260,9 @@ struct VirtualRuntime::Lane {
   std::vector<Source*> sources;
   std::deque<Source*> arrivals;
   Source* last =
-      nullptr;  // where there is a queue: whose callback ran last; has its next turn behind those who are waiting
-  // A source stands in the queue once at most.
+      nullptr;  // for orders with a queue: the timer whose callback ran last; its next turn is behind what
+                // already waits
+  // A source is in the queue at most once.
   [[nodiscard]] bool queues() const noexcept { return order == Order::kEvents || order == Order::kPriority; }
   void push(Source& source, Nanoseconds now) {
     if (std::exchange(source.queued, true)) return;
@@ -286,13 +286,13 @@ struct VirtualRuntime::Lane {
   };
   std::vector<Ready> ready;
   std::size_t next_ready = 0;
-  // Of kLet: when the activation began that runs; with a period, no other begins before `next_begin`.
+  // For kLet: start of the current activation; with a period, no other starts before `next_begin`.
   Nanoseconds begin = 0;
   Nanoseconds period = 0;
   Nanoseconds base = 0;
   Nanoseconds next_begin = std::numeric_limits<Nanoseconds>::min();
   Nanoseconds free_at = std::numeric_limits<Nanoseconds>::min();
-  Nanoseconds step_at = std::numeric_limits<Nanoseconds>::max();  // of the step that is scheduled
+  Nanoseconds step_at = std::numeric_limits<Nanoseconds>::max();  // time of the scheduled step
 };
 
 // One of: a step of `lane`; `message` sent by `writer`; `message` arriving over `link`; the end of a hold on
@@ -306,11 +306,10 @@ struct VirtualRuntime::Event {
   std::shared_ptr<Message> message{};
   Guarded* waitable = nullptr;
   Nanoseconds due_ns = 0;
-  bool copy = false;  // of a message that arrives a second time
+  bool copy = false;  // the message arrives a second time
 };
 
-// The next event first. What is moved about while the queue is kept in order is only when each happens, and where it
-// stands.
+// The next event first. Sorting the heap moves only time and index of each event.
 class VirtualRuntime::EventQueue {
  public:
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
@@ -399,7 +398,7 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
                         "single_threaded");
     case ExecutorKind::kPolling:
       throw Unsupported(settings.name +
-                        ": polling: in virtual time looking takes no time; right would be single_threaded");
+                        ": polling: in virtual time polling takes no time; right would be single_threaded");
     case ExecutorKind::kSingleThreaded:
       break;
     case ExecutorKind::kPriority:
@@ -420,7 +419,7 @@ std::size_t VirtualRuntime::add_executor(const ExecutorSettings& settings) {
     case ExecutorKind::kMultiThreaded:
       if (settings.threads <= 0) {
         throw Unsupported(settings.name +
-                          ": as many threads as CPUs: virtual time has no CPUs; right would be a number");
+                          ": one thread per CPU: virtual time has no CPUs; right would be a number");
       }
       lane.pool = std::make_unique<Pool>();
       lane.pool->servers.assign(static_cast<std::size_t>(settings.threads),
@@ -446,7 +445,8 @@ namespace {
 void refuse_loans(const EndpointSettings& settings) {
   if (settings.pass_by != PassBy::kLoaned) return;
   throw Unsupported("virtual: topic '" + settings.topic +
-                    "' shall pass loaned messages, which nobody lends here; right would be unique or shared");
+                    "' shall pass loaned messages, which virtual time does not support; right would be "
+                    "unique or shared");
 }
 
 }  // namespace
@@ -517,7 +517,7 @@ Waitable& VirtualRuntime::create_waitable(std::size_t executor, const WaitableSe
 
 namespace {
 
-// Differs from one client or server to the next; virtual time has but one process.
+// Unique for each client or server; virtual time has only one process.
 ServiceId numbered_service_id(std::size_t number) {
   ServiceId id{};
   for (std::size_t i = 0; i < 8; ++i) id[i] = static_cast<std::uint8_t>((number + 1) >> (8 * i));
@@ -595,7 +595,7 @@ void VirtualRuntime::simulate() noexcept {
       arrive(*event.link, std::move(event.message), event.copy);
     } else if (event.link != nullptr) {
       if (event.link->disturbance.held_until_ns() <= event.at) release_held(*event.link);
-    } else if (event.at == event.lane->step_at) {  // otherwise an earlier wake-up has taken its place
+    } else if (event.at == event.lane->step_at) {  // otherwise an earlier wake-up has replaced it
       event.lane->step_at = std::numeric_limits<Nanoseconds>::max();
       step(*event.lane);
     }
@@ -605,7 +605,7 @@ void VirtualRuntime::simulate() noexcept {
 
 std::shared_ptr<VirtualRuntime::Message> VirtualRuntime::make_message(std::span<const perflab_bytes> parts,
                                                                       const perflab_identity& writer) {
-  // Large buffers come back when the last reader is done with them.
+  // Large buffers are reused when the last reader has finished with them.
   std::shared_ptr<Message> message(new Message, [this](Message* done) {
     free_buffers_.push_back(std::move(done->bytes));
     delete done;
@@ -631,8 +631,7 @@ void VirtualRuntime::send(Writer& writer, std::span<const perflab_bytes> parts,
   message->related = related;
   message->sent_ns = clock_.now();
   clock_.set(clock_.now() + programme_->publish_call);
-  // A callback runs whole, ahead of the virtual time of others; links must see messages in the order of their
-  // times.
+  // A callback runs to its end, ahead of other entities' virtual time; links must see messages in time order.
   const Nanoseconds sent_ns = message->sent_ns;
   events_->push({sent_ns, next_order_++, nullptr, &writer, nullptr, std::move(message)});
 }
@@ -653,7 +652,7 @@ void VirtualRuntime::offer(Writer& writer, const std::shared_ptr<Message>& messa
   }
 }
 
-// What the last offer or release set free: the offered message, and maybe the one that was held.
+// Schedules what the last offer or release set free: the offered message, and possibly the held one.
 void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message>& offered) {
   for (const auto& arrival : link.arrivals) {
     const bool is_offered = arrival.message == offered.get();
@@ -668,7 +667,7 @@ void VirtualRuntime::schedule_arrivals(Link& link, const std::shared_ptr<Message
   if (link.disturbance.held() == nullptr) link.held = nullptr;
 }
 
-// No successor has come in time: the held message goes on in its order.
+// No successor came in time: the held message goes on in its original order.
 void VirtualRuntime::release_held(Link& link) {
   link.disturbance.release(link.arrivals);
   for (const auto& arrival : link.arrivals) {
@@ -715,7 +714,7 @@ void VirtualRuntime::announce(Source& source) {
   wake(lane, clock_.now());
 }
 
-// Schedules the lane's next step, not before it is free.
+// Schedules the lane's next step, not before the lane is free.
 void VirtualRuntime::wake(Lane& lane, Nanoseconds at) {
   at = std::max(at, lane.free_at);
   if (at >= lane.step_at) return;
@@ -723,8 +722,8 @@ void VirtualRuntime::wake(Lane& lane, Nanoseconds at) {
   events_->push({at, next_order_++, &lane, nullptr, nullptr, nullptr});
 }
 
-// Everything that is ready now, timers first, each entity once: what a wait-set hands out. False if nothing
-// is.
+// Collects everything that is ready now, timers first, each entity once, like a wait-set. False if there is
+// nothing.
 bool VirtualRuntime::collect(Lane& lane) {
   lane.ready.clear();
   lane.next_ready = 0;
@@ -750,7 +749,7 @@ bool VirtualRuntime::collect(Lane& lane) {
   return !lane.ready.empty();
 }
 
-// Of the due timers and of what is queued, the one that goes first.
+// Chooses from the due timers and the queue by priority.
 void VirtualRuntime::choose_by_priority(Lane& lane) {
   for (Source* const source : lane.arrivals) lane.ready.push_back({nullptr, source});
   if (lane.ready.empty()) return;
@@ -773,7 +772,7 @@ void VirtualRuntime::take_all(Lane& lane) {
   if (!lane.ready.empty()) lane.next_begin = lane.begin + lane.period;
 }
 
-// Runs one callback; the lane is then busy until the callback's own time has passed.
+// Runs one callback; the lane is then busy for the callback's duration.
 void VirtualRuntime::step(Lane& lane) {
   if (lane.pool) {
     step(*lane.pool, lane);
@@ -805,7 +804,7 @@ void VirtualRuntime::step(Lane& lane) {
   if (entity.timer != nullptr) {
     entity.timer->fire(clock_.now());
     entity.timer->served_ns = clock_.now();
-    // With a period of `let` all ticks that were due when the activation began.
+    // With a period, `let` runs all ticks that were due when the activation began.
     const bool again = lane.period > 0 && !entity.timer->done() && entity.timer->next_due() <= lane.begin;
     if (again) --lane.next_ready;
   } else if (lane.order == Lane::Order::kLet) {
@@ -821,7 +820,7 @@ void VirtualRuntime::step(Lane& lane) {
   wake(lane, lane.free_at);
 }
 
-// Gives every server that is free a callback of a group that is.
+// Gives each free server a callback of an idle group.
 void VirtualRuntime::step(Pool& pool, Lane& lane) {
   const Nanoseconds now = clock_.now();
   pool.finish(now);
@@ -832,7 +831,7 @@ void VirtualRuntime::step(Pool& pool, Lane& lane) {
     clock_.set(now);
     run_next(pool, server);
   }
-  // Work that is left waits for a server, whose end is that of a group's callback.
+  // Remaining work waits for a server; a server becomes free when its callback ends.
   const Nanoseconds next = pool.next();
   if (next != std::numeric_limits<Nanoseconds>::max()) wake(lane, std::max(next, now));
 }

@@ -1,21 +1,20 @@
 // The `virtual` runtime: a graph as discrete events on a virtual clock. Nothing waits, nothing is concurrent,
-// and the same seed gives the same run, so that a known delay, loss or service time must come back out of the
-// measurement.
+// and the same seed gives the same run, so the measurement must reproduce a known delay, loss or service
+// time.
 //
-// What is modelled: links (one per writer and reader) with the disturbance of
-// middleware/disturb/disturbance.h; reader histories (keep_last drops the oldest);
-// guard conditions of waitables; executors, each callback costing `service` plus the work of the graph;
-// `publish_call` as the duration of publish(). What is not: the operating system, and therefore resources,
-// scheduling, and how messages pass through memory.
+// Modelled: links (one per writer and reader) with the disturbance of middleware/disturb/disturbance.h;
+// reader histories (keep_last drops the oldest); guard conditions of waitables; executors, where each
+// callback costs `service` plus the work of the graph; `publish_call` as the duration of publish(). Not
+// modelled: the operating system, and therefore resources, scheduling, and how messages pass through memory.
 //
-// Executors: `inline` has one server for messages and waitables, in the order of arrival, and one for timers;
+// Executors: `inline` has one server for messages and waitables, in order of arrival, and one for timers;
 // `single_threaded` one that collects what is ready and runs it, timers first; `events` one that takes
-// readers and waitables in the order in which they became ready, and due timers between them; `multi_threaded` has as many
-// as threads are asked for, which never run two callbacks of one group at a time. `priority` has one that takes the
-// callback of the highest priority, and `let` one that takes all that is ready and then runs it in the order of creation,
-// as the real ones (dds/priority_executor.cpp, dds/let_executor.cpp).
+// readers and waitables in the order in which they became ready, and due timers in between; `multi_threaded`
+// as many as threads are requested, which never run two callbacks of one group at a time; `priority` one that
+// takes the callback with the highest priority; `let` one that takes everything that is ready and then runs
+// it in the order of creation, like the real ones (dds/priority_executor.cpp, dds/let_executor.cpp).
 //
-// Before the start an endpoint takes 250 us of virtual time to be created, and nothing else takes any.
+// Before the start, creating an endpoint takes 250 us of virtual time; nothing else takes any.
 //
 // Options: those of middleware/disturb/program.h, and the durations `service` and `publish_call`.
 //
@@ -61,7 +60,7 @@ class VirtualRuntime final : public Runtime {
 
   using Options = std::vector<std::pair<std::string, std::string>>;
 
-  // Throws Error (kBadInput) on an unknown or malformed option. `seed` is used where the options give none.
+  // Throws Error (kBadInput) on an unknown or malformed option. `seed` is used if the options have none.
   VirtualRuntime(const Options& options, std::uint64_t seed);
   ~VirtualRuntime() override;
 
@@ -85,7 +84,7 @@ class VirtualRuntime final : public Runtime {
   Waitable& create_waitable(std::size_t executor, const WaitableSettings& settings,
                             WaitableHandler& handler) override;
   void work(Nanoseconds amount) noexcept override { clock_.set(clock_.now() + amount); }
-  // Virtual time begins at `base_ns` less the ticks before it; the simulation runs in a thread of its own.
+  // Virtual time starts at `base_ns` minus the ticks before it; the simulation runs in a thread of its own.
   void start(Nanoseconds base_ns) override;
   [[nodiscard]] bool timers_done() const noexcept override {
     return finished_.load(std::memory_order_acquire);
@@ -127,7 +126,7 @@ class VirtualRuntime final : public Runtime {
 
   VirtualClock clock_;
   std::vector<std::vector<std::uint8_t>>
-      free_buffers_;  // before all that holds messages: they come back here
+      free_buffers_;  // declared before everything that holds messages, because these return here
   std::unique_ptr<Programme> programme_;
   std::vector<std::unique_ptr<Lane>> lanes_;
   struct ExecutorLanes {

@@ -1,7 +1,5 @@
-/* An event of LTTng whose fields are its arguments, each said once:
- *
- *   PERFLAB_EVENT2(ros2, rclcpp_callback_register, (HANDLE, callback), (TEXT, symbol))
- */
+/* An LTTng event whose fields are its arguments, each written once: PERFLAB_EVENT2(ros2,
+ * rclcpp_callback_register, (HANDLE, callback), (TEXT, symbol)) */
 #ifndef PERFLAB_EVENT_MACROS_H
 #define PERFLAB_EVENT_MACROS_H
 

@@ -19,11 +19,11 @@ namespace {
 }  // namespace
 
 Library Library::load(const std::filesystem::path& file) {
-  // An absolute path: dlopen would search the library path for a bare name.
+  // dlopen() needs an absolute path: it would look up a bare name in the library path.
   std::error_code code;
   const std::filesystem::path path = std::filesystem::absolute(file, code);
   if (code || !std::filesystem::exists(path, code)) refuse(file, "no such file");
-  // By itself LTTng goes on after 3 s without the session daemon's answer, and loses what is emitted until it
+  // By default LTTng continues after 3 s without the session daemon's answer, and loses events until it
   // comes.
   setenv("LTTNG_UST_REGISTER_TIMEOUT", std::to_string(kRegistrationTimeout.count()).c_str(), 0);
   Library loaded;

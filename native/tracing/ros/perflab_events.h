@@ -1,4 +1,5 @@
-/* The provider `perflab`: what ROS 2 has no tracepoint for. LTTng includes this file several times. */
+/* The provider `perflab`: events for which ROS 2 has no tracepoint. LTTng includes this file several
+ * times. */
 /* clang-format off */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER perflab

@@ -1,7 +1,7 @@
-// Tells LTTng-UST what happens: the functions of tracepoints.h, each a tracepoint of the provider `ros2` (or
-// `perflab`) with the same arguments.
+// Passes events to LTTng-UST: the functions of tracepoints.h, each of them a tracepoint of the provider
+// `ros2` (or `perflab`) with the same arguments.
 //
-// Everything here runs in the thread that emits; LTTng copies the fields into the buffer of the CPU and
+// Everything here runs in the emitting thread; LTTng copies the fields into the buffer of the CPU and
 // returns.
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
 #define LTTNG_UST_TRACEPOINT_DEFINE

@@ -1,6 +1,6 @@
-/* The provider `ros2` as tracetools 8.2 (ROS 2 Jazzy) has it, and 8.5 (Kilted) requests and responses: every event with
- * its fields, in the same order and of the same types, so that one reader reads both. Those that perflab never emits are declared
- * all the same. LTTng includes this file several times. */
+/* The provider `ros2` of tracetools 8.2 (ROS 2 Jazzy), with requests and responses of 8.5 (Kilted): every
+ * event with its fields, in the same order and with the same types, so that one reader handles both.
+ * Events that perflab never emits are declared nevertheless. LTTng includes this file several times. */
 /* clang-format off */
 #undef LTTNG_UST_TRACEPOINT_PROVIDER
 #define LTTNG_UST_TRACEPOINT_PROVIDER ros2

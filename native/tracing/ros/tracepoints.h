@@ -28,16 +28,16 @@ extern "C" {
 /* Raised by one whenever a library built against an older header would misbehave. */
 #define PERFLAB_ROS2_TRACEPOINTS_ABI 3u
 
-/* Bytes of an endpoint's gid, the last ones 0 where the middleware's identity is shorter. */
+/* Size of an endpoint's gid; the last bytes are 0 if the middleware's identity is shorter. */
 #define PERFLAB_ROS2_GID_BYTES 24
 
-/* The version that rcl_init tells: whose events these are, and that perflab emits them. */
+/* The version reported by rcl_init: it identifies the set of events and perflab as their source. */
 #define PERFLAB_ROS2_TRACETOOLS_VERSION "8.5.0+perflab"
 
 typedef struct perflab_ros2_tracepoints {
-  uint32_t abi; /* PERFLAB_ROS2_TRACEPOINTS_ABI as compiled */
+  uint32_t abi; /* PERFLAB_ROS2_TRACEPOINTS_ABI at compile time */
 
-  /* Whether a session records the events now; of ros2:rcl_init, the first one of a process. */
+  /* True if a session records the events now, i.e. ros2:rcl_init, the first event of a process. */
   int (*recorded)(void);
 
   /* Initialisation */
@@ -76,7 +76,7 @@ typedef struct perflab_ros2_tracepoints {
                    int taken);
   void (*rcl_take)(const void* message);
   void (*rclcpp_take)(const void* message);
-  /* A request and its response: by the gid of the client and its number. */
+  /* A request and its response, identified by the client's gid and the request's number. */
   void (*rmw_send_request)(const void* rmw_client_handle, const void* request, int64_t sequence_number);
   void (*rmw_take_request)(const void* rmw_service_handle, const void* request, const uint8_t* client_gid,
                            int64_t sequence_number, int taken);
@@ -87,16 +87,16 @@ typedef struct perflab_ros2_tracepoints {
   void (*callback_start)(const void* callback, int is_intra_process);
   void (*callback_end)(const void* callback);
   void (*rclcpp_executor_get_next_ready)(void);
-  void (*rclcpp_executor_wait_for_work)(int64_t timeout_ns); /* -1: without end */
+  void (*rclcpp_executor_wait_for_work)(int64_t timeout_ns); /* -1: no limit */
   void (*rclcpp_executor_execute)(const void* handle);
   void (*rclcpp_ring_buffer_enqueue)(const void* buffer, uint64_t index, uint64_t size, int overwritten);
   void (*rclcpp_ring_buffer_dequeue)(const void* buffer, uint64_t index, uint64_t size);
 
-  /* perflab's own, right before the callback_start of a timer: when the tick was due by its schedule. */
+  /* perflab's own event, right before the callback_start of a timer: when the tick was due. */
   void (*timer_due)(const void* timer_handle, int64_t due_ns);
 } perflab_ros2_tracepoints;
 
-/* The one symbol that the library exports for this (name below); returns static storage. */
+/* The only symbol that the library exports for this purpose (name below); returns static storage. */
 typedef const perflab_ros2_tracepoints* (*perflab_ros2_tracepoints_entry)(void);
 #define PERFLAB_ROS2_TRACEPOINTS_ENTRY_NAME "perflab_ros2_tracepoints_library"
 

@@ -1,36 +1,36 @@
-// What the BPF programs of scheduler.bpf.c share with user space: records in the rings, and one piece of
-// mapped memory. C and C++.
+// Data shared by the BPF programs of scheduler.bpf.c and user space: ring records, and one mapped struct. C
+// and C++.
 #pragma once
 
 #include <linux/types.h>
 
 enum {
-  kMostCpus = 1024,      // that there can be
-  kFilenameBytes = 1024  // of a program that is executed, with its zero; longer ones are cut
+  kMostCpus = 1024,      // maximum supported
+  kFilenameBytes = 1024  // of an executed program, including the zero; longer names are truncated
 };
 
-// Of a thread that was not seen to leave: whether it sleeps is not known (kStateUnknown of source.h).
+// State of a thread whose departure was not seen: whether it sleeps is unknown (kStateUnknown in source.h).
 #define STATE_UNKNOWN ((1LL << 30) | 0x80)
 
-// A SchedulerEvent. Of most kinds the first part alone is in the ring, and of an execution the name of the
-// program comes behind it.
+// A SchedulerEvent. Most kinds use only the first part in the ring; for an exec the program name follows.
 struct scheduler_record {
   __u64 time_ns;
   __u32 tid, pid;
-  __u32 lost;  // cpu_counts.lost at that instant: a difference to the record before tells where they were
+  __u32 lost;  // cpu_counts.lost at that time: an increase since the previous record shows where events were
+               // lost
   __u32 kind;  // EventKind
   __s32 subject, subject_priority;
   char subject_comm[16];
   __s32 target_cpu, from_cpu;
   __s32 other, other_pid;
-  // switched and fork have the rest.
+  // only for switched and fork
   __s32 other_priority, reserved;
   __s64 state;
   char other_comm[16];
-  // wakeup_recovered and cpu_held have this too.
+  // also wakeup_recovered and cpu_held
   __s64 waited_ns, held_ns;
 };
-// Behind the first part of futex_wait and futex_return.
+// Follows the first part of futex_wait and futex_return.
 struct futex_call {
   __u64 address;
   __s32 operation, result;
@@ -42,46 +42,46 @@ enum {
 };
 
 enum filter {
-  kFilterOff,     // there is no tree
-  kFilterFollow,  // the tree is kept up, but everything is written down
+  kFilterOff,     // no tree
+  kFilterFollow,  // the tree is tracked, but everything is recorded
   kFilterOn
 };
 
-// A thread that came to a CPU.
+// A thread that was switched in.
 struct thread_there {
   __s32 tid, pid, priority;
-  __u32 known;    // 0: none was seen to come
-  __u64 came_ns;  // 0: not known
+  __u32 known;    // 0: its arrival was not seen
+  __u64 came_ns;  // 0: unknown
   char comm[16];
 };
-enum { kLastThreads = 8 };  // that are kept of a CPU; a power of two
+enum { kLastThreads = 8 };  // number kept per CPU; a power of two
 
-// By how much CLOCK_MONOTONIC is ahead of what a run queue takes for now, at switches.
+// How far CLOCK_MONOTONIC is ahead of the run queue's clock at switches.
 struct clock_lead {
-  __u64 window_ns;  // when the newer of two windows began
+  __u64 window_ns;  // start of the newer of two windows
   __s64 least, least_before;
 };
 
 struct cpu_counts {
-  __u32 lost;     // no place in the ring; modulo 2^32
-  __u32 waiting;  // threads of the tree that could run here but do not
+  __u32 lost;     // records lost because the ring was full; modulo 2^32
+  __u32 waiting;  // runnable threads of the tree waiting for this CPU
   __u64 filtered;
-  __u64 recovered;  // switches that only the thread that came tells, also those that are filtered
+  __u64 recovered;  // switches known only from the incoming thread, including filtered ones
   __u64 recovered_wakeups;
   struct clock_lead lead;
-  __u64 came;                              // threads, in all; the last one is there
-  struct thread_there last[kLastThreads];  // the n-th at n modulo their number
+  __u64 came;                              // total number of switched-in threads; the last one is running
+  struct thread_there last[kLastThreads];  // the n-th is at index n modulo the array size
 } __attribute__((aligned(64)));
 
-// Read and written on both sides without a system call.
+// Both sides read and write it without system calls.
 struct scheduler_shared {
   __u32 recording;
   __u32 filter;
-  __u32 ring_bytes;        // of one CPU's
+  __u32 ring_bytes;        // size of one CPU's ring
   __s32 root;              // the process whose tree `enter` looks for
-  __u64 found;             // threads of that process, by `enter`
-  __u64 entered;           // threads that `enter` found to be of a tree, and new
+  __u64 found;             // threads of that process found by `enter`
+  __u64 entered;           // new threads of a tree found by `enter`
   __u64 not_followed;      // threads of a tree for which the kernel had no memory
-  __u32 recovers_wakeups;  // this kernel says what it takes; set by `enter`
+  __u32 recovers_wakeups;  // this kernel has what recovery needs; set by `enter`
   struct cpu_counts cpus[kMostCpus];
 };

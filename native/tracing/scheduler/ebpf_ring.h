@@ -1,6 +1,5 @@
-// One BPF_MAP_TYPE_RINGBUF, read in batches: libbpf's reader gives each record back by itself, so that the
-// CPUs that write fetch the same line of memory again and again, and reads on for as long as there is
-// something.
+// A BPF_MAP_TYPE_RINGBUF read in batches. libbpf's reader releases each record separately, so that writing
+// CPUs keep fetching the same cache line, and it continues as long as there is data.
 //
 //   const std::uint64_t end = ring.written();
 //   for (auto record = ring.next(end); !record.empty(); record = ring.next(end)) ...
@@ -19,9 +18,9 @@
 
 namespace perflab::tracing {
 
-// The kernel's layout (kernel/bpf/ringbuf.c): a page with how far was read, a page with how far was written,
-// then the data, twice in a row so that no record is ever torn. A record: its length with two bits of state,
-// four bytes of the kernel's, its bytes; all rounded up to eight. Positions only grow.
+// The kernel's layout (kernel/bpf/ringbuf.c): a page with the consumer position, a page with the producer
+// position, then the data, mapped twice in a row so that records never wrap. A record has its length with two
+// state bits, four bytes for the kernel, and its data, rounded up to eight. Positions only increase.
 class EbpfRing {
  public:
   // Throws std::system_error.
@@ -34,14 +33,14 @@ class EbpfRing {
     data_ = producer_.get() + page;
   }
 
-  // How far was written up to now.
+  // The producer position.
   [[nodiscard]] std::uint64_t written() const noexcept {
     return __atomic_load_n(reinterpret_cast<const unsigned long*>(producer_.get()), __ATOMIC_ACQUIRE);
   }
-  // How far was read.
+  // The consumer position.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
 
-  // The next record before `end`, or nothing: none is there, or it is just being written. It lives until
+  // The next record before `end`; empty if there is none, or it is still being written. Valid until
   // release().
   [[nodiscard]] std::span<const std::byte> next(std::uint64_t end) noexcept {
     while (position_ < end) {
@@ -55,7 +54,7 @@ class EbpfRing {
     return {};
   }
 
-  // The place of what was read is free again.
+  // Frees the space of what was read.
   void release() noexcept {
     __atomic_store_n(reinterpret_cast<unsigned long*>(consumer_.get()), position_, __ATOMIC_RELEASE);
   }

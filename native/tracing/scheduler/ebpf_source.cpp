@@ -1,9 +1,8 @@
-// The scheduler's events by the BPF programs of scheduler.bpf.c, which are a part of this program. Needs
-// Linux 5.12 that describes its types (BTF), and CAP_BPF with CAP_PERFMON (or root); neither tracefs nor a
-// compiler.
+// Scheduler events from the BPF programs of scheduler.bpf.c, which are embedded in this program. Needs Linux
+// 5.12 with type information (BTF), and CAP_BPF with CAP_PERFMON (or root); neither tracefs nor a compiler.
 //
-// Against perf's ring buffers: it filters by process tree in the kernel, it takes one descriptor per
-// tracepoint and not one per tracepoint and CPU, and what is left out costs no place in a buffer.
+// Compared to perf's ring buffers it filters by process tree in the kernel, needs one descriptor per
+// tracepoint instead of one per tracepoint and CPU, and filtered events take no buffer space.
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/membarrier.h>
@@ -29,13 +28,13 @@
 #include "tracing/scheduler/ebpf_ring.h"
 #include "tracing/scheduler/source.h"
 
-// scheduler.bpf.o, as the linker makes it a part of this program.
+// scheduler.bpf.o, as embedded by the linker.
 extern const char _binary_scheduler_bpf_o_start[], _binary_scheduler_bpf_o_end[];
 
 namespace perflab::tracing {
 namespace {
 
-constexpr std::size_t kBatch = 1024;  // events per call of the handler
+constexpr std::size_t kBatch = 1024;  // events per handler call
 
 struct Free {
   void operator()(bpf_object* object) const noexcept { bpf_object__close(object); }
@@ -47,11 +46,11 @@ using Link = std::unique_ptr<bpf_link, Free>;
 static_assert(STATE_UNKNOWN == kStateUnknown);
 
 constexpr const char* kCame = "sched_exit_tp";  // the tracepoint of on_came
-// By EventKind.
+// Indexed by EventKind.
 constexpr std::array<const char*, kKernelEvents> kPrograms = {
     "on_switch", "on_waking", "on_wakeup", "on_wakeup_new", "on_migrate", "on_fork", "on_exec", "on_exit"};
 constexpr std::array<const char*, 2> kFutexPrograms = {"on_call", "on_return"};
-// Whether the programs know where the arguments of a system call are.
+// True if the programs know the location of system call arguments.
 #if defined(__x86_64__) || defined(__aarch64__)
 constexpr bool kKnowsCalls = true;
 #else
@@ -90,11 +89,11 @@ std::string not_permitted(const std::string& what) {
     return "eBPF: " + what + " is not permitted: /sys/kernel/security/lockdown says " + lockdown +
            ": boot with lockdown=none (Secure Boot may have to be off)";
   return "eBPF: " + what +
-         " is not permitted although the capabilities are there: a seccomp filter or a user name space (of a "
-         "container) is in the way: run it on the host, or `docker run --privileged --pid=host`";
+         " is not permitted although the capabilities are present: a seccomp filter or a user name space (of "
+         "a container) prevents it: run it on the host, or `docker run --privileged --pid=host`";
 }
 
-// The last line of the verifier before its statistics says what it did not like.
+// The verifier's last line before its statistics has the reason.
 std::string complaint(std::string_view log) {
   std::string last;
   while (!log.empty()) {
@@ -108,27 +107,27 @@ std::string complaint(std::string_view log) {
   return last;
 }
 
-// Where the programs can run for nobody.
+// Throws if the programs cannot work on this machine at all.
 void require_kernel() {
   const std::string release = kernel_release();
   int major = 0, minor = 0;
   if (std::sscanf(release.c_str(), "%d.%d", &major, &minor) == 2 && (major < 5 || (major == 5 && minor < 12)))
-    throw Unsupported("eBPF: the programs need Linux 5.12, this is " + release +
+    throw Unsupported("eBPF: the programs need Linux 5.12, but this is " + release +
                       "; use the source perf_event");
   if (access(kTypes, F_OK) != 0)
-    throw Unsupported("eBPF: this kernel (" + release + ") does not describe its types (" + kTypes +
+    throw Unsupported("eBPF: this kernel (" + release + ") has no type information (" + kTypes +
                       "): it needs CONFIG_DEBUG_INFO_BTF=y; use the source perf_event");
 }
 
 void require_futexes() {
   if (!kKnowsCalls)
     throw Unsupported(
-        "eBPF: on this machine the programs do not know where a system call has its arguments, and so not of "
-        "waits for locks; record without locks");
+        "eBPF: on this machine the programs do not know the location of system call arguments, and so cannot "
+        "record waits for locks; record without locks");
 }
 
-// Why the kernel refused `what` with this errno, and the command that helps. `verifier`: what its verifier
-// wrote, if it came that far.
+// Throws with the kernel's reason for refusing `what` and a command that helps. `verifier`: the verifier's
+// output, if it got that far.
 [[noreturn]] void refuse(const std::string& what, int reason, std::string_view verifier = {}) {
   if (const std::string why = complaint(verifier); !why.empty())
     throw Unsupported("eBPF: the verifier of this kernel (" + kernel_release() + ") refuses " + what + ": " +
@@ -140,7 +139,7 @@ void require_futexes() {
   throw Unsupported("eBPF: " + what + " (kernel " + kernel_release() + "): " + std::strerror(reason));
 }
 
-// How often the kernel did not run the program because it was running on that CPU (not counted before
+// How often the kernel skipped the program because it was already running on that CPU (not counted before
 // Linux 5.12).
 std::uint64_t missed_runs(int program) noexcept {
   bpf_prog_info info{};
@@ -148,19 +147,20 @@ std::uint64_t missed_runs(int program) noexcept {
   return bpf_obj_get_info_by_fd(program, &info, &size) == 0 ? info.recursion_misses : 0;
 }
 
-// Ends when no program is running on any CPU that began before. False where this kernel has no such call.
+// Waits until all program runs that started before have ended, on all CPUs. False if this kernel lacks the
+// system call.
 bool wait_for_running_programs() noexcept {
   return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-// Without what stands behind the end of the name.
+// Ignores bytes after the end of the name.
 Comm comm_of(const char (&bytes)[kCommBytes]) noexcept {
   Comm comm{};
   std::copy_n(bytes, strnlen(bytes, kCommBytes - 1), comm.begin());
   return comm;
 }
 
-// The record's event; nothing where it is none of the programs'. `filename` points into it.
+// The event in a record; empty if it is not one of the programs' records. `filename` points into the record.
 std::optional<SchedulerEvent> event_of(const scheduler_record& record,
                                        std::span<const std::byte> bytes) noexcept {
   if (record.kind >= kEventNames.size() || bytes.size() < kShortRecordBytes) return std::nullopt;
@@ -206,8 +206,8 @@ class EbpfSource final : public Source {
         futexes_(settings.futexes),
         possible_cpus_(static_cast<unsigned>(std::max(0, libbpf_num_possible_cpus()))) {
     if (possible_cpus_ > kMostCpus)
-      throw Unsupported("eBPF: this machine may have " + std::to_string(possible_cpus_) +
-                        " CPUs, the programs know at most " + std::to_string(kMostCpus) +
+      throw Unsupported("eBPF: this machine supports " + std::to_string(possible_cpus_) +
+                        " CPUs, but the programs at most " + std::to_string(kMostCpus) +
                         "; use the source perf_event");
     require_kernel();
     if (settings.futexes) require_futexes();
@@ -232,7 +232,8 @@ class EbpfSource final : public Source {
     set_recording(true);
   }
 
-  // The programs stay until the source goes: taking them away waits for the kernel, once per tracepoint.
+  // The programs stay attached until the source is destroyed: detaching waits for the kernel, once per
+  // tracepoint.
   void stop() noexcept override {
     if (stopped_) return;
     stopped_ = true;
@@ -246,8 +247,7 @@ class EbpfSource final : public Source {
 
   void drain(const Handler& handler, std::int64_t timeout_ns) override {
     if (!stopped_ && timeout_ns > 0) wait(timeout_ns);
-    // First: a loss ends before the events that are handed over after it is known, and must not put them
-    // later.
+    // First, because a loss ends before the events passed on after it is known, and must not delay them.
     if (started_) {
       if (all_cpus_) take_losses_of_other_cpus();
       take_missed_runs();
@@ -255,15 +255,15 @@ class EbpfSource final : public Source {
     for (Ring& ring : rings_) drain(ring, handler);
   }
 
-  // Known are those before events that were drained; of the others stop() tells the end.
+  // Losses before drained events are known; stop() determines the end of the others.
   std::vector<Loss> take_losses() override {
     if (stopped_)
       for (Ring& ring : rings_) take_losses_of_ring(ring);
     return std::exchange(losses_, {});
   }
 
-  // Threads that begin after their creator was entered are entered by the program of forks; those that began
-  // just before are found in the next round.
+  // Threads created after their creator was entered are entered by the fork program; those created just
+  // before are found in the next round.
   void add_root(std::int32_t pid) override {
     if (read_shared(shared().filter) == kFilterOff) set_filter(kFilterFollow);
     shared().root = pid;
@@ -284,7 +284,7 @@ class EbpfSource final : public Source {
     return switches;
   }
 
-  // Of threads of trees alone: of others nobody keeps when they fell asleep.
+  // Only for threads of trees: for others the time of falling asleep is not kept.
   std::optional<std::uint64_t> recovered_wakeups() const noexcept override {
     if (read_shared(shared().filter) == kFilterOff || read_shared(shared().recovers_wakeups) == 0)
       return std::nullopt;
@@ -304,13 +304,13 @@ class EbpfSource final : public Source {
     unsigned cpu;
     Descriptor map;
     EbpfRing reader;
-    std::int64_t last_ns = 0;  // of its events that were handed over
+    std::int64_t last_ns = 0;  // time of the last event passed on
     std::uint32_t lost = 0;    // cpu_counts.lost at that event
   };
   struct Attached {
     int program = -1;  // the object's
     Link link;
-    std::uint64_t missed = 0;  // said already
+    std::uint64_t missed = 0;  // reported already
     std::uint64_t missed_at_stop = 0;
   };
 
@@ -321,8 +321,8 @@ class EbpfSource final : public Source {
       Descriptor map(
           bpf_map_create(BPF_MAP_TYPE_RINGBUF, "perflab_ring", 0, 0, static_cast<__u32>(bytes), nullptr));
       if (!map.open()) refuse("creating a ring buffer", errno);
-      // Edges: the kernel wakes when another quarter is full. By level it would be at once, since there is
-      // always something.
+      // Edge-triggered: the kernel wakes us when another quarter is full. Level-triggered it would be
+      // immediately, because there is always something.
       epoll_event event{};
       event.events = EPOLLIN | EPOLLET;
       if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, map.number(), &event) != 0)
@@ -332,15 +332,15 @@ class EbpfSource final : public Source {
     }
   }
 
-  // What recovers events takes more of the kernel than the rest: where that is refused, they are loaded
-  // without it, and what it would recover stays missing.
+  // Recovery of events needs more kernel features than the rest: if the kernel refuses, the programs are
+  // loaded without it, and the events stay missing.
   void load(const SourceSettings& settings) {
-    libbpf_set_print(nullptr);  // what it would print is in the exceptions
+    libbpf_set_print(nullptr);  // its output is in the exceptions
     if (!load_programs(true, settings)) load_programs(false, settings);
     share(settings.buffer_bytes);
   }
 
-  // False: the kernel refuses what recovers, or all of it.
+  // False: the kernel refuses recovery, or everything.
   bool load_programs(bool recovering, const SourceSettings& settings) {
     const std::vector<char> code(_binary_scheduler_bpf_o_start, _binary_scheduler_bpf_o_end);  // aligned
     std::vector<char> verifier(1 << 20);
@@ -353,7 +353,7 @@ class EbpfSource final : public Source {
     for (const EventKind kind : settings.unheard) leave_out(kPrograms.at(static_cast<std::size_t>(kind)));
     for (const char* const program : kFutexPrograms)
       if (!settings.futexes) leave_out(program);
-    // Of Linux 6.15.
+    // Since Linux 6.15.
     if (!recovering || libbpf_find_vmlinux_btf_id(kCame, BPF_TRACE_RAW_TP) < 0) leave_out("on_came");
     set_constant(".rodata.recover", recovering);
     set_constant(".rodata.futex", long{SYS_futex});
@@ -387,7 +387,7 @@ class EbpfSource final : public Source {
     }
   }
 
-  // The programs run from here on, but write nothing down before start().
+  // The programs run from here on, but record nothing before start().
   void attach() {
     bpf_program* program = nullptr;
     bpf_object__for_each_program(program, object_.get()) {
@@ -424,9 +424,9 @@ class EbpfSource final : public Source {
       auto event = event_of(record, bytes);
       if (!event)
         throw std::runtime_error("eBPF: a record of " + std::to_string(bytes.size()) + " bytes of CPU " +
-                                 std::to_string(ring.cpu) + " is none of its programs'");
-      // A wake-up that interrupts a fork may take its time first and its place second, and the kernel's clock
-      // for programs may step back by nanoseconds while its rate is being adjusted.
+                                 std::to_string(ring.cpu) + " is not from its programs");
+      // A wake-up that interrupts a fork may take its time before but its place after the fork's, and the
+      // kernel's clock for programs may step back by nanoseconds while its rate is adjusted.
       event->time_ns = std::max(event->time_ns, ring.last_ns);
       if (const auto more = static_cast<std::int32_t>(record.lost - ring.lost); more > 0) {
         losses_.push_back({ring.cpu, ring.last_ns, event->time_ns, static_cast<std::uint64_t>(more)});
@@ -459,8 +459,9 @@ class EbpfSource final : public Source {
     }
   }
 
-  // The kernel runs no program on a CPU where it is running; an interrupt that does the same just then is not
-  // seen. It counts them, but not by CPU. With a filter some of them may not have been of the tree.
+  // The kernel does not run a program on a CPU where it is already running, so an event in an interrupt at
+  // that moment is missed. The kernel counts these, but not per CPU. With a filter some of them may not
+  // belong to the tree.
   void take_missed_runs() {
     std::uint64_t events = 0;
     for (Attached& attached : programs_) {
@@ -470,14 +471,14 @@ class EbpfSource final : public Source {
     }
     const std::uint64_t not_followed = read_shared(shared().not_followed);
     events +=
-        not_followed - not_followed_;  // threads whose events are left out although they are of the tree
+        not_followed - not_followed_;  // threads of the tree whose events are missing
     not_followed_ = not_followed;
     const std::int64_t now = stopped_ ? stop_ns_ : read_clock(CLOCK_MONOTONIC);
     if (events > 0) losses_.push_back({std::nullopt, missed_after_ns_, now, events});
     missed_after_ns_ = now;
   }
 
-  // Reading the iterator runs its program on every thread of the machine; it has no text.
+  // Reading the iterator runs its program on every thread of the machine; it produces no text.
   void enter_threads() {
     const Descriptor threads(bpf_iter_create(bpf_link__fd(enter_.get())));
     std::array<char, 64> text;
@@ -511,9 +512,9 @@ class EbpfSource final : public Source {
   Link enter_;
   std::vector<SchedulerEvent> batch_;
   std::vector<Loss> losses_;
-  std::map<unsigned, std::uint32_t> lost_elsewhere_;  // by CPU without a ring, said already
+  std::map<unsigned, std::uint32_t> lost_elsewhere_;  // by CPU without a ring: reported already
   std::int64_t missed_after_ns_ = 0;
-  std::uint64_t not_followed_ = 0;  // said already
+  std::uint64_t not_followed_ = 0;  // reported already
   bool started_ = false, stopped_ = false;
   std::int64_t stop_ns_ = 0;
 };

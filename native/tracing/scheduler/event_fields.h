@@ -1,5 +1,5 @@
-// The fields of the scheduler's events: how a trace calls them (as LTTng's kernel tracer does), how the
-// kernel's tracepoint does, and where a SchedulerEvent has them.
+// The fields of scheduler events: their names in a trace (as in LTTng's kernel tracer) and in the kernel's
+// tracepoint, and their place in a SchedulerEvent.
 #pragma once
 
 #include <array>
@@ -14,9 +14,9 @@ struct EventField {
   using Place = std::variant<std::int32_t SchedulerEvent::*, std::int64_t SchedulerEvent::*,
                              Comm SchedulerEvent::*, std::string_view SchedulerEvent::*>;
   const char* name;
-  const char* kernel_name;  // nullptr: the tracepoint does not say it
+  const char* kernel_name;  // nullptr: not in the tracepoint
   Place place;
-  bool is_priority = false;  // p->prio; in a trace less 100, as LTTng's
+  bool is_priority = false;  // p->prio; in a trace minus 100, as in LTTng
 };
 
 inline std::span<const EventField> fields_of(EventKind kind) {
@@ -41,7 +41,7 @@ inline std::span<const EventField> fields_of(EventKind kind) {
   static constexpr std::array<EventField, 6> kFork = {
       {{"parent_comm", "parent_comm", &E::subject_comm},
        {"parent_tid", "parent_pid", &E::subject},
-       {"parent_pid", nullptr, &E::pid},  // the parent is who forks
+       {"parent_pid", nullptr, &E::pid},  // the parent is the forking process
        {"child_comm", "child_comm", &E::other_comm},
        {"child_tid", "child_pid", &E::other},
        {"child_pid", nullptr, &E::other_pid}}};

@@ -1,4 +1,4 @@
-// Memory that is shared with the kernel by a descriptor's mmap.
+// Memory shared with the kernel through a descriptor's mmap.
 #pragma once
 
 #include <sys/mman.h>
@@ -14,7 +14,7 @@ struct Unmap {
 };
 using Mapping = std::unique_ptr<std::byte, Unmap>;
 
-// Null where that fails; errno says why.
+// Null on failure; errno has the reason.
 inline Mapping map_shared(int descriptor, std::size_t offset, std::size_t bytes,
                           bool writable = true) noexcept {
   void* const at = mmap(nullptr, bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor,

@@ -1,4 +1,4 @@
-// The ring that the kernel writes the events of one CPU into (perf_event_open(2), mmap): reading whole
+// The ring into which the kernel writes the events of one CPU (perf_event_open(2), mmap); reads complete
 // records.
 #pragma once
 
@@ -19,8 +19,8 @@ namespace perflab::tracing {
 class PerfRing {
  public:
   PerfRing() = default;
-  // Maps `data_bytes` (a power of two times the page size) of that event. valid() says whether it went well,
-  // errno why not.
+  // Maps `data_bytes` (a power of two times the page size) of this event. valid() reports success; on failure
+  // errno has the reason.
   PerfRing(int event, std::size_t data_bytes) : data_bytes_(data_bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     mapping_ = map_shared(event, 0, page + data_bytes);
@@ -30,9 +30,8 @@ class PerfRing {
 
   [[nodiscard]] bool valid() const noexcept { return mapping_ != nullptr; }
 
-  // Calls `record(header, body)` for each record that the kernel has completed, in the order of their places,
-  // then gives their room back. Bodies live until the call returns; one that wraps around the end is put
-  // together first.
+  // Calls `record(header, body)` for each record that the kernel has completed, in order, then releases their
+  // space. Bodies are valid until the call returns; one that wraps around the end is copied first.
   template <typename F>
   void read(F&& record) {
     const std::uint64_t head = std::atomic_ref(header_->data_head).load(std::memory_order_acquire);
@@ -40,7 +39,7 @@ class PerfRing {
     while (tail + sizeof(perf_event_header) <= head) {
       perf_event_header header;
       copy(&header, tail,
-           sizeof header);  // records begin at multiples of 8: it does not wrap, but costs nothing
+           sizeof header);  // records start at multiples of 8, so it does not wrap; checking costs nothing
       if (header.size < sizeof header || tail + header.size > head) break;
       const std::size_t size = header.size - sizeof header;
       const std::size_t at = static_cast<std::size_t>((tail + sizeof header) & (data_bytes_ - 1));

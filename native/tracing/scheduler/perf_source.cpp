@@ -1,10 +1,9 @@
-// Scheduler events from perf's ring buffers: each tracepoint on each CPU, all of a CPU into one ring.
+// Scheduler events from perf's ring buffers: each tracepoint on each CPU, with one ring per CPU.
 //
-// Besides the tracepoints each CPU has perf's own records of switches (PERF_RECORD_SWITCH_CPU_WIDE), for
-// kernels on which some threads write nothing as long as they run, to no reader whatsoever: not even that
-// they leave their CPU. The thread that comes writes a record all the same, and from that the switch is
-// recovered. On a CPU on which nothing is missing these records are turned off, and on again with the first
-// switch that does not go together with the one before.
+// Each CPU also has perf's own switch records (PERF_RECORD_SWITCH_CPU_WIDE), for kernels on which some
+// threads produce no events while they run, for any reader: not even when they leave their CPU. The incoming
+// thread still produces a record, from which the switch is recovered. On a CPU where nothing is missing these
+// records are turned off, and on again at the first switch that does not fit the previous one.
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -34,10 +33,10 @@ namespace perflab::tracing {
 namespace {
 
 constexpr std::uint32_t kEnough =
-    16;  // switches out of idle that a CPU must show before its records are turned off
+    16;  // consistent switches out of idle before a CPU's records are turned off
 constexpr std::uint64_t kSampled = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_RAW;
 
-// Each CPU takes a descriptor per tracepoint, and the usual soft limit is meant for select().
+// Each CPU needs a descriptor per tracepoint, and the usual soft limit is meant for select().
 void raise_descriptor_limit() noexcept {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
@@ -59,7 +58,7 @@ void raise_descriptor_limit() noexcept {
                       "; scheduler events need 10 for each CPU: ulimit -n 65536");
   }
   if (reason == ENOSYS)
-    throw Unsupported("this kernel has no perf_event_open: it needs one built with CONFIG_PERF_EVENTS");
+    throw Unsupported("this kernel lacks perf_event_open; use one built with CONFIG_PERF_EVENTS");
   throw Unsupported(std::string("perf_event_open: ") + std::strerror(reason));
 }
 
@@ -77,7 +76,7 @@ int open_event(perf_event_attr attributes, unsigned cpu) {
       syscall(SYS_perf_event_open, &attributes, -1, static_cast<int>(cpu), -1, PERF_FLAG_FD_CLOEXEC));
 }
 
-// Since Linux 6.0 each event knows how many of its records found no room.
+// Since Linux 6.0 each event counts its lost records.
 bool counts_losses() {
   static const bool can = [] {
     perf_event_attr attributes{};
@@ -105,7 +104,7 @@ perf_event_attr common_attributes() {
   return attributes;
 }
 
-// Where the fields of one tracepoint are.
+// The location of a tracepoint's fields.
 struct PlacedField {
   TracepointField in_record;
   EventField::Place place;
@@ -113,7 +112,7 @@ struct PlacedField {
 struct Tracepoint {
   EventKind kind{};
   std::uint32_t id = 0;
-  std::size_t bytes = 0;  // of the fixed part
+  std::size_t bytes = 0;  // size of the fixed part
   std::vector<PlacedField> fields;
 };
 
@@ -167,7 +166,7 @@ Comm comm_of(std::string_view text) noexcept {
   return comm;
 }
 
-// What a record that stands behind another's fields says (sample_id_all).
+// The trailer of a record after its own fields (sample_id_all).
 struct Sampled {
   std::int32_t pid = 0, tid = 0;
   std::int64_t time_ns = 0;
@@ -178,30 +177,30 @@ Sampled sampled(const std::byte* at) noexcept {
   return {load<std::int32_t>(at), load<std::int32_t>(at + 4), load<std::int64_t>(at + 8)};
 }
 
-// A record of a ring: an event, a loss, or what perf itself says of a switch.
+// A record of a ring: an event, a loss, or perf's own record of a switch.
 struct Entry {
   enum class What : std::uint8_t { event, lost, came };
   What what = What::event;
-  SchedulerEvent event;  // came: `other` came after `subject`
+  SchedulerEvent event;  // for arrivals: `other` arrived after `subject`
   std::uint64_t lost = 0;
 };
 
 struct Cpu {
   unsigned number = 0;
-  Descriptor leader;    // has the ring, and the records of forks
-  Descriptor switches;  // the records of switches
+  Descriptor leader;    // owns the ring, and records forks
+  Descriptor switches;  // records switches
   std::vector<Descriptor> tracepoints;
   PerfRing ring;
   std::vector<Entry> entries;
 
   std::int64_t last_ns = 0;
-  std::int32_t current = -1;  // as the last switch says; -1: not known
+  std::int32_t current = -1;  // as of the last switch; -1: unknown
   std::int32_t last_tid = -1, last_pid = 0;
-  std::optional<std::pair<Comm, std::int32_t>> idle;  // its name and priority, once seen
+  std::optional<std::pair<Comm, std::int32_t>> idle;  // its name and priority, once known
   std::uint64_t pending_loss = 0;
   std::uint64_t delivered = 0, reported_lost = 0;
-  std::uint32_t complete = 0;  // switches that went together with the one before
-  bool incomplete = false;     // one did not, or was recovered
+  std::uint32_t complete = 0;  // switches consistent with the previous one
+  bool incomplete = false;     // one was inconsistent, or was recovered
   bool switches_on = false;
 };
 
@@ -211,8 +210,8 @@ class PerfSource final : public Source {
     const std::vector<unsigned> numbers = cpus_to_record(settings);
     if (settings.futexes)
       throw Unsupported(
-          "perf_event cannot read who holds a lock, which is in the memory of the process: waits for locks "
-          "need the source ebpf");
+          "perf_event cannot read the owner of a lock, which is in the memory of the process: waits for "
+          "locks need the source ebpf");
     for (std::size_t i = 0; i < kKernelEvents; ++i)
       points_.push_back(read_tracepoint(static_cast<EventKind>(i)));
     raise_descriptor_limit();
@@ -250,7 +249,7 @@ class PerfSource final : public Source {
     filenames_.clear();
     for (Cpu& cpu : cpus_) read(cpu);
     for (Cpu& cpu : cpus_) {
-      // An interrupt between taking the time and taking the place puts the later event first.
+      // If an interrupt comes between taking the time and taking the place, the later event is first.
       const auto by_time = [](const Entry& a, const Entry& b) { return a.event.time_ns < b.event.time_ns; };
       if (!std::ranges::is_sorted(cpu.entries, by_time)) std::ranges::stable_sort(cpu.entries, by_time);
     }
@@ -288,7 +287,7 @@ class PerfSource final : public Source {
     switches.type = PERF_TYPE_SOFTWARE;
     switches.config = PERF_COUNT_SW_DUMMY;
     switches.context_switch = 1;
-    cpu.switches = Descriptor(open_event(switches, number));  // before Linux 4.3 there are none
+    cpu.switches = Descriptor(open_event(switches, number));  // not available before Linux 4.3
     if (cpu.switches.open()) redirect(cpu.switches, cpu);
     for (const Tracepoint& point : points_) {
       perf_event_attr attributes = common_attributes();
@@ -306,14 +305,14 @@ class PerfSource final : public Source {
       throw Unsupported(std::string("PERF_EVENT_IOC_SET_OUTPUT: ") + std::strerror(errno));
   }
 
-  // Until a ring is a quarter full.
+  // Waits until a ring is a quarter full.
   void wait(std::int64_t timeout_ns) {
     waiting_.clear();
     for (const Cpu& cpu : cpus_) waiting_.push_back({cpu.leader.number(), POLLIN, 0});
     const timespec timeout = to_timespec(timeout_ns);
     ppoll(waiting_.data(), waiting_.size(), &timeout, nullptr);
-    // A CPU that went offline hangs up at once and for ever; what it still has is read, and waiting must not
-    // spin.
+    // The descriptor of an offline CPU reports a hang-up permanently; its remaining data are read, and
+    // waiting must not spin.
     const bool hung = std::ranges::any_of(
         waiting_, [](const pollfd& one) { return (one.revents & (POLLHUP | POLLERR)) != 0; });
     if (hung) nanosleep(&timeout, nullptr);
@@ -377,7 +376,7 @@ class PerfSource final : public Source {
     entry.event.time_ns = sampled(body.data() + body.size() - kSampleIdBytes).time_ns;
   }
 
-  // The tracepoint does not say of which process the child is; this record comes right before it.
+  // The tracepoint does not have the child's process; this record comes right before it.
   void read_fork(std::span<const std::byte> body) {
     if (body.size() < 24) return;
     const auto pid = load<std::int32_t>(body.data()), tid = load<std::int32_t>(body.data() + 8);
@@ -429,7 +428,7 @@ class PerfSource final : public Source {
   }
 
   void complete(Cpu& cpu, SchedulerEvent& event) {
-    // A thread that is being taken apart has no process any more for perf.
+    // perf no longer knows the process of an exiting thread.
     if (event.pid <= 0 && event.tid > 0) {
       event.pid = event.tid == cpu.last_tid ? cpu.last_pid : 0;
     } else {
@@ -453,7 +452,7 @@ class PerfSource final : public Source {
     cpu.current = event.other;
   }
 
-  // Whether perf's own record stands for a switch that the tracepoint did not bring; then it becomes one.
+  // True if perf's own record stands for a switch that the tracepoint missed; it then becomes that switch.
   bool recover(Cpu& cpu, std::size_t index) {
     SchedulerEvent& event = cpu.entries[index].event;
     const std::int32_t before = cpu.current;
@@ -475,7 +474,8 @@ class PerfSource final : public Source {
     return true;
   }
 
-  // Name and priority of a thread: as it leaves that CPU next, or as another event has it, or as it is now.
+  // Name and priority of a thread: from its next departure from that CPU, from another event, or its current
+  // ones.
   std::optional<std::pair<Comm, std::int32_t>> thread(const Cpu& cpu, std::size_t index,
                                                       std::int32_t tid) const {
     if (tid == 0) return cpu.idle;
@@ -511,12 +511,12 @@ class PerfSource final : public Source {
     return static_cast<std::int32_t>(proc::value_after(text, "\nTgid:").value_or(0));
   }
 
-  // perf writes of a loss only with the next record that finds room; the kernel's own counts know the others.
+  // perf only reports a loss with the next record that fits; the kernel's own counts include the others.
   void note_uncounted() {
     for (Cpu& cpu : cpus_) {
       std::uint64_t counted = 0, lost = 0;
       for (const Descriptor& event : cpu.tracepoints) {
-        std::array<std::uint64_t, 2> values{};  // events; how many of them were lost
+        std::array<std::uint64_t, 2> values{};  // events; lost ones
         if (::read(event.number(), values.data(), sizeof values) < static_cast<ssize_t>(sizeof values[0]))
           continue;
         counted += values[0];

@@ -9,7 +9,7 @@
 namespace perflab::tracing {
 namespace {
 
-// prev_state: what the traced thread reports when it leaves; the bit above is "preempted".
+// prev_state: the state that the thread reports when it leaves; the bit above means "preempted".
 constexpr std::int64_t kStates = 0xff;
 constexpr std::int64_t kEnded = 16 | 32;
 
@@ -48,7 +48,7 @@ std::vector<ProcThread> threads_below(std::int32_t root) {
 void ProcessTree::add(const ProcThread& thread) {
   if (contains(thread.tid)) return;
   Member& member = enter(thread.tid, thread.pid);
-  // It may be running there; the first switch tells. Until then some events more are kept.
+  // It may be running there; the first switch shows that. Until then a few more events are kept.
   if (thread.runnable) wait(member, thread.cpu);
 }
 
@@ -78,7 +78,7 @@ bool ProcessTree::keep(unsigned cpu, const SchedulerEvent& event) {
       if (is_ours) {
         forked(event);
       } else {
-        remove(event.other);  // the number of one that ended
+        remove(event.other);  // the number of an ended thread was reused
       }
       return is_ours;
     }
@@ -126,8 +126,8 @@ void ProcessTree::woken(const SchedulerEvent& event) {
 
 void ProcessTree::forked(const SchedulerEvent& event) { enter(event.other, event.other_pid); }
 
-// The thread that executes a program becomes the first of its process, and all others end. It has the number
-// of the first thread, which ended before, some time before this event.
+// The thread that calls exec becomes the first of its process, and all others end. It takes the number of the
+// first thread, which ended some time before this event.
 void ProcessTree::executed(const SchedulerEvent& event) {
   if (event.other == event.subject || event.other == 0) return;
   remove(event.other);
@@ -175,7 +175,7 @@ void ProcessTree::remove(std::int32_t tid) {
   const auto process = living_.find(member.pid);
   if (--process->second > 0) return;
   living_.erase(process);
-  // Nobody is left who could take the number of the first one.
+  // No thread is left that could take the number of the first one.
   if (const auto first = members_.find(member.pid); first != members_.end() && first->second.ended) {
     no_wait(first->second);
     members_.erase(first);

@@ -1,9 +1,9 @@
-// Which scheduler events concern a set of process trees: those that name a thread of a tree, and every switch
-// on a CPU while a thread of a tree could run there and does not. So whatever a thread of the tree waited for
-// is in the trace.
+// Selects the scheduler events that concern a set of process trees: those that name a thread of a tree, and
+// every switch on a CPU while a thread of a tree is runnable there but not running. So the trace contains
+// everything that a thread of the tree waited for.
 //
-// Takes all events of all CPUs in the order of time. Forks extend the tree, exits end membership; the number
-// of a thread that ended may come again as another's.
+// Takes the events of all CPUs in order of time. Forks extend the tree, exits end membership; the number of
+// an ended thread may be reused.
 #pragma once
 
 #include <cstdint>
@@ -24,25 +24,25 @@ struct ProcThread {
   std::int32_t cpu = 0;
 };
 
-// As it is now, from /proc; nothing where there is no such thread.
+// Its current state from /proc; empty if the thread does not exist.
 [[nodiscard]] std::optional<ProcThread> read_thread(std::int32_t pid, std::int32_t tid);
-// The threads of that process and of all its descendants, from /proc; none where there is no such process.
+// The threads of a process and all its descendants, from /proc; empty if the process does not exist.
 [[nodiscard]] std::vector<ProcThread> threads_below(std::int32_t pid);
 
 class ProcessTree {
  public:
   void add(const ProcThread& thread);
-  // Whether the event is to be kept; learns from it.
+  // True to keep the event; updates the tree.
   [[nodiscard]] bool keep(unsigned cpu, const SchedulerEvent& event);
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
 
  private:
   struct Member {
-    std::int32_t pid = 0;        // 0: not known
+    std::int32_t pid = 0;        // 0: unknown
     std::int32_t waits_on = -1;  // a CPU
     bool running = false;
     bool exiting = false;
-    bool ended = false;  // a first thread whose process goes on: another may take its number and execute
+    bool ended = false;  // a first thread whose process continues: another thread may take its number by exec
   };
 
   [[nodiscard]] bool contains(std::int32_t tid) const { return members_.contains(tid); }
@@ -58,8 +58,8 @@ class ProcessTree {
   void executed(const SchedulerEvent& event);
 
   std::unordered_map<std::int32_t, Member> members_;
-  std::unordered_map<std::int32_t, std::uint32_t> living_;  // by process: members that have not ended
-  std::vector<std::uint32_t> waiting_;                      // per CPU: members that could run there
+  std::unordered_map<std::int32_t, std::uint32_t> living_;  // members alive, by process
+  std::vector<std::uint32_t> waiting_;                      // per CPU: members runnable there
 };
 
 }  // namespace perflab::tracing

@@ -23,7 +23,7 @@ CtfSettings ctf_settings(const RecordingSettings& settings, const CtfUuid& uuid,
   ctf.metadata = scheduler_metadata({uuid, source.name(), !settings.roots.empty(), source.has_futexes()});
   ctf.cpus = source.cpus();
   ctf.flight_recorder_bytes = settings.flight_recorder_bytes;
-  // Whole packets are forgotten: of a small memory they must be a small part.
+  // Whole packets are dropped, so each must be a small part of a small memory.
   if (settings.flight_recorder_bytes != 0) {
     ctf.packet_bytes =
         std::clamp(settings.flight_recorder_bytes / (8 * std::max<std::size_t>(1, ctf.cpus.size())),
@@ -62,7 +62,7 @@ void Recording::step(std::int64_t timeout_ns) {
   source_.drain([this](unsigned cpu, std::span<const SchedulerEvent> events) { take(cpu, events); },
                 timeout_ns);
   take_losses(std::nullopt, std::numeric_limits<std::int64_t>::max());
-  // What happened before the wait is in the queues now, on whatever CPU.
+  // Everything that happened before the wait is in the queues now, on any CPU.
   if (filtering_ && !source_.filters()) filter_until(before_ns);
 }
 
@@ -85,7 +85,7 @@ void Recording::take(unsigned number, std::span<const SchedulerEvent> events) {
   }
 }
 
-// Losses of that CPU that lie before this instant (of all CPUs: nothing).
+// Losses of this CPU before this instant (without a number: of all CPUs).
 void Recording::take_losses(std::optional<unsigned> number, std::int64_t until_ns) {
   for (Loss& loss : source_.take_losses()) waiting_losses_.push_back(loss);
   if (waiting_losses_.empty()) return;
@@ -96,8 +96,8 @@ void Recording::take_losses(std::optional<unsigned> number, std::int64_t until_n
     if (loss.cpu) {
       place(stream_of(*loss.cpu), loss);
     } else {
-      // Nobody knows of which: each CPU's stream says that it may be incomplete, and together they say how
-      // much.
+      // The CPU is unknown: each CPU's stream is marked as possibly incomplete, and together they have the
+      // total.
       Loss share = loss;
       share.events = (loss.events + cpus_.size() - 1) / cpus_.size();
       for (std::size_t i = 0; i < cpus_.size(); ++i) place(i, share);
@@ -121,7 +121,7 @@ void Recording::place(std::size_t stream, const Loss& loss) {
 void Recording::check(Cpu& cpu, const SchedulerEvent& event) {
   if (event.time_ns < cpu.last_ns) ++totals_.backwards;
   if (event.kind != EventKind::switched) return;
-  // A source that filters leaves out switches on purpose.
+  // A filtering source omits switches on purpose.
   const bool left_out = filtering_ && source_.filters();
   if (!left_out && cpu.next_tid >= 0 && cpu.next_tid != event.subject && !cpu.lost_since)
     ++totals_.chain_breaks;
@@ -136,7 +136,7 @@ void Recording::write(std::size_t stream, const SchedulerEvent& event) {
   if (filtering_ && settings_.flight_recorder_bytes != 0) remember(event, event.time_ns);
 }
 
-// In the order of time over all CPUs: a wake-up on one decides what is kept of another.
+// In order of time over all CPUs: a wake-up on one CPU determines what is kept of another.
 void Recording::filter_until(std::int64_t time_ns) {
   for (;;) {
     Cpu* next = nullptr;
@@ -163,14 +163,14 @@ void Recording::filter_until(std::int64_t time_ns) {
 void Recording::add_root(std::int32_t pid) {
   if (threads_below(pid).empty())
     throw BadInput("root " + std::to_string(pid) + ": there is no such process");
-  // The threads are named at an instant that is later than everything written, and earlier than what is not:
-  // what the source still has of the time before is written first, and so keeps its times.
+  // The threads are named at an instant after everything written, and before everything not yet written:
+  // earlier events still in the source are written first and so keep their times.
   std::int64_t time_ns = filtered_until_ns_;
   std::vector<ProcThread> threads;
   if (source_.filters()) {
     if (!filtering_) begin_filter();
     source_.add_root(pid);
-    threads = threads_below(pid);  // of whom the source did not know, it tells the fork
+    threads = threads_below(pid);  // if the source missed a thread, its fork shows it
     time_ns = read_clock(CLOCK_MONOTONIC);
     step(0);
   } else {
@@ -180,7 +180,7 @@ void Recording::add_root(std::int32_t pid) {
       begin_filter();
       filtered_until_ns_ = time_ns;
     }
-    threads = threads_below(pid);  // forks from here on are yet to come to the tree
+    threads = threads_below(pid);  // forks from here on are added to the tree by events
   }
   if (time_ns == 0) time_ns = read_clock(CLOCK_MONOTONIC);
   time_ns = std::max(time_ns, writer_.last_ns(0));
@@ -191,7 +191,7 @@ void Recording::add_root(std::int32_t pid) {
   }
 }
 
-// Who is of a tree, for restate().
+// Remembers the members of a tree, for restate().
 void Recording::remember(const SchedulerEvent& event, std::int64_t time_ns) {
   if (event.kind == EventKind::fork) {
     members_.push_back({time_ns,
@@ -217,7 +217,7 @@ void Recording::begin_filter() {
   writer_.replace_metadata(scheduler_metadata({uuid_, source_.name(), true, source_.has_futexes()}));
 }
 
-// Of the flight recorder: what was said in packets that are forgotten.
+// For a flight recorder: repeats facts from dropped packets.
 void Recording::restate(std::int64_t begin_ns) {
   for (const Member& member : members_) {
     if (member.from_ns < begin_ns && member.until_ns >= begin_ns)
@@ -228,7 +228,7 @@ void Recording::restate(std::int64_t begin_ns) {
 void Recording::flush() { writer_.flush(); }
 
 void Recording::stop() {
-  // CPUs are switched off one after the other: what comes after this instant would be there of some only.
+  // CPUs are switched off one after the other: after this instant only some would have events.
   until_ns_ = read_clock(CLOCK_MONOTONIC);
   source_.stop();
   step(0);

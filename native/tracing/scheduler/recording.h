@@ -1,5 +1,4 @@
-// From a source to a trace: checks what comes, leaves out what does not concern the process trees, writes the
-// rest.
+// Turns a source's events into a trace: checks them, filters by process tree, writes the rest.
 //
 // Example:
 //   Recording recording({.folder = "trace/scheduler"}, *source);
@@ -25,8 +24,8 @@ namespace perflab::tracing {
 
 struct RecordingSettings {
   std::string folder;
-  std::size_t flight_recorder_bytes = 0;  // 0: everything is written as it comes
-  std::vector<std::int32_t> roots;        // of process trees; empty: everything is kept
+  std::size_t flight_recorder_bytes = 0;  // 0: events are written as they come
+  std::vector<std::int32_t> roots;        // roots of process trees; empty: everything is kept
 };
 
 struct RecordingTotals {
@@ -36,43 +35,43 @@ struct RecordingTotals {
   std::vector<Loss> losses;
   std::uint64_t bytes = 0;
   std::uint64_t filtered_out = 0;
-  // Switches away from another thread than the one that came last, on a CPU without a loss in between:
-  // something is missing that nobody reported.
+  // Switches from a thread other than the last one switched in, on a CPU without a loss in between: an event
+  // is missing that nobody reported.
   std::uint64_t chain_breaks = 0;
-  std::uint64_t recovered = 0;  // switches that only the kernel's other records show
-  std::optional<std::uint64_t> recovered_wakeups;  // likewise; none where the source cannot know of any
-  std::uint64_t withheld = 0;   // events that the kernel counted and gave to no buffer
-  std::uint64_t backwards = 0;  // events that came after a later one had been written; they have its time
+  std::uint64_t recovered = 0;  // switches known only from the kernel's other records
+  std::optional<std::uint64_t> recovered_wakeups;  // likewise; empty if the source cannot recover any
+  std::uint64_t withheld = 0;   // events that the kernel counted but delivered to no buffer
+  std::uint64_t backwards = 0;  // events that came after a later one had been written; they get its time
 };
 
 class Recording {
  public:
-  // Throws CtfOutputError, BadInput (no such process).
+  // Throws CtfOutputError, or BadInput if a process does not exist.
   Recording(RecordingSettings settings, Source& source);
 
-  // Waits for events at most that long and writes what there is.
+  // Waits for events for at most `timeout_ns` and writes what there is.
   void step(std::int64_t timeout_ns);
-  // A further process tree to keep. Throws BadInput where there is no such process.
+  // Adds a process tree to keep. Throws BadInput if the process does not exist.
   void add_root(std::int32_t pid);
-  // What is not on disk yet, is then.
+  // Writes everything to disk.
   void flush();
-  // Stops the source, writes what is left.
+  // Stops the source and writes the rest.
   void stop();
-  // After stop(): all of it; before: so far.
+  // After stop() the totals; before, the counts so far.
   [[nodiscard]] RecordingTotals totals() const;
 
  private:
   struct Queued {
     SchedulerEvent event;
     std::string filename;
-    std::optional<Loss> loss;  // then it is no event
+    std::optional<Loss> loss;  // then it is not an event
   };
   struct Cpu {
     unsigned number = 0;
-    std::int64_t last_ns = 0;  // as it came
+    std::int64_t last_ns = 0;  // time as received
     std::int32_t next_tid = -1;
     bool lost_since = false;
-    std::deque<Queued> queue;  // while events of all CPUs are brought into one order
+    std::deque<Queued> queue;  // for ordering events of all CPUs
   };
 
   struct Member {
@@ -99,7 +98,7 @@ class Recording {
   std::vector<Cpu> cpus_;
   std::vector<std::size_t> stream_of_cpu_;
   ProcessTree tree_;
-  std::vector<Member> members_;  // of the trees, now and before; only where packets may be forgotten
+  std::vector<Member> members_;  // current and former members of the trees; only if packets may be dropped
   std::size_t most_members_ = 4096;
   std::vector<Loss> waiting_losses_;
   std::int64_t filtered_until_ns_ = 0;

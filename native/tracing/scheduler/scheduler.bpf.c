@@ -1,21 +1,20 @@
-// Programs at the scheduler's tracepoints, as the kernel's types describe them (BTF): they read the kernel's
-// own structures. The places of fields are those of the kernel that runs, filled in by libbpf when they are
-// loaded (CO-RE).
+// Programs at the scheduler's tracepoints, with access to the kernel's own structures through its type
+// information (BTF). libbpf fills in the field offsets of the running kernel at load time (CO-RE).
 //
-// Order. Each CPU has a ring of its own, not one for all: one ring would have the same order per CPU, but its
-// lock would be taken by every CPU for every switch, and a busy CPU would take the place of a quiet one's
-// events. Of a CPU records are reserved in the order of their times, but for an interrupt that wakes a thread
-// while a fork is being written: the reader puts that right by microseconds.
+// Order. Each CPU has its own ring instead of one for all: a common ring would keep the order per CPU, but
+// every CPU would take its lock for every switch, and a busy CPU would use up the space of a quiet one.
+// Records of a CPU are reserved in order of time, except for an interrupt that wakes a thread while a fork is
+// being written: the reader corrects that by microseconds.
 //
-// Filter. With roots, each thread of their processes has a `member` in its task: `enter` gives it to those
-// that are there, the program of forks to their children before these run; the kernel drops it with the task.
-// It says for which CPU the thread waits, and each CPU counts how many of the tree wait there: from wake-up,
-// migration, and the switch away from a thread that could go on running. Kept are events that name a thread
-// of the tree as subject or other, and switches on a CPU where one waits. All changes of one member happen
-// under the kernel's locks of its run queue; the counts are changed by several CPUs, and so atomically.
+// Filter. With roots, each thread of their processes has a `member` in its task: `enter` adds it to existing
+// threads, the fork program to their children before these run; the kernel frees it with the task. It records
+// the CPU for which the thread waits, and each CPU counts the waiting threads of the tree: from wake-up,
+// migration, and the switch away from a thread that could continue. Kept are events with a thread of the tree
+// as subject or other, and switches on a CPU where one waits. All changes of one member happen under the
+// kernel's run queue locks; several CPUs change the counts, so these are atomic.
 #include <linux/bpf.h>
 #include <linux/futex.h>
-// behind bpf.h
+// must come after bpf.h
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -25,8 +24,8 @@
 
 #include "tracing/scheduler/ebpf_record.h"
 
-// The kernel gives its structures to GPL-compatible programs alone; this file is offered that way beside
-// Apache-2.0.
+// The kernel exports its structures only to GPL-compatible programs; this file is dual-licensed for that
+// purpose.
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // As in source.h.
@@ -45,21 +44,22 @@ enum event_kind {
   kFutexReturn
 };
 
-// Of the kernel's structures what is read here. A name behind ___ is an older layout of the same one.
+// The fields of kernel structures that are read here. A suffix ___ marks an older layout of the same
+// structure.
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct thread_info {
   __u32 cpu;
 };
 // Only with CONFIG_SCHED_INFO.
 struct sched_info {
-  unsigned long long run_delay;     // that it waited for CPUs, until it last came to one or left a queue
+  unsigned long long run_delay;     // total waiting time for CPUs, until it last got one or left a queue
   unsigned long long last_arrival;  // at a CPU
-  unsigned long long last_queued;   // 0: it does not wait
+  unsigned long long last_queued;   // 0: it is not waiting
 };
 struct rq {
-  __u64 clock;  // brought up to date when a switch begins
+  __u64 clock;  // updated at the beginning of a switch
 };
-// Only with CONFIG_FAIR_GROUP_SCHED, and then also of threads of other policies.
+// Only with CONFIG_FAIR_GROUP_SCHED; then also for threads of other policies.
 struct cfs_rq {
   struct rq *rq;
 };
@@ -88,7 +88,7 @@ struct task_struct___before_5_16 {
 struct linux_binprm {
   const char *filename;
 };
-// Registers of a system call, by machine.
+// Registers of a system call, by architecture.
 struct pt_regs___x86 {
   unsigned long di, si, orig_ax;
   __u16 cs;
@@ -106,9 +106,9 @@ struct bpf_iter__task {
 
 extern int LINUX_KERNEL_VERSION __kconfig;
 
-// Off where the verifier of this kernel refuses what it takes.
+// Turned off if this kernel's verifier refuses what it needs.
 const volatile bool recover SEC(".rodata.recover") = true;
-// Of the system call futex on this machine.
+// Number of the futex system call on this machine.
 const volatile long futex_number SEC(".rodata.futex") = -1;
 
 struct scheduler_shared shared;
@@ -117,7 +117,7 @@ struct ring {
   __uint(type, BPF_MAP_TYPE_RINGBUF);
   __uint(max_entries, 1 << 16);
 };
-// By CPU; one that is not recorded has none.
+// By CPU; an unrecorded CPU has none.
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
   __uint(max_entries, kMostCpus);
@@ -127,10 +127,10 @@ struct {
 
 enum { kRuns = 0x7ffffffe, kNeither = 0x7fffffff };
 struct member {
-  __u32 waits_on;   // a CPU, or one of these
-  __u32 was_there;  // when its root was named
-  // Of the last time that it was seen to fall asleep:
-  __u64 left_clock;  // of the run queue; 0: it was not, or its queue may have taken it for one that waits
+  __u32 waits_on;   // a CPU number, or one of these
+  __u32 was_there;  // existed when its root was named
+  // The last time it was seen to fall asleep:
+  __u64 left_clock;  // run queue clock; 0: not seen, or its queue may have counted it as waiting
   __u64 run_delay;
 };
 struct {
@@ -155,8 +155,8 @@ static __always_inline __u32 state_of(const struct task_struct *task) {
   return (__u32)older->state;
 }
 
-// As the tracepoint says it (include/linux/sched.h, __task_state_index): the highest of the states that are
-// told.
+// As reported by the tracepoint (include/linux/sched.h, __task_state_index): the highest of the reported
+// states.
 static __always_inline __s64 reported_state(bool preempted, __u32 state, __u32 exit_state) {
   enum {
     kUninterruptible = 0x02,
@@ -178,10 +178,10 @@ static __always_inline __s64 reported_state(bool preempted, __u32 state, __u32 e
   return highest;
 }
 
-// Without one of these bits it goes on running as soon as it may.
+// Without any of these bits it continues as soon as it can.
 static __always_inline bool sleeps(__s64 reported) { return (reported & 0xff) != 0; }
 
-// What the run queue of the thread's CPU takes for now; 0 where it is not to be had.
+// The clock of the thread's run queue; 0 if unavailable.
 static __always_inline __u64 queue_clock(const struct task_struct *task) {
   if (!recover || !bpf_core_field_exists(task->se.cfs_rq) || !bpf_core_field_exists(task->se.cfs_rq->rq) ||
       !bpf_core_field_exists(task->se.cfs_rq->rq->clock))
@@ -189,9 +189,9 @@ static __always_inline __u64 queue_clock(const struct task_struct *task) {
   return task->se.cfs_rq->rq->clock;
 }
 
-// How old the run queue's clock is at a switch. The kernel does not read it again where a wake-up just did,
-// and may do much in between; but of all switches of the last moments one was quick. 0 for that one: what it
-// took itself is left in.
+// The age of the run queue's clock at a switch. The kernel does not update it if a wake-up just did, and may
+// do much work in between; but one of the recent switches was quick. 0 for that one: its own duration is not
+// subtracted.
 static __always_inline __u64 age_of(struct clock_lead *lead, __u64 clock, __u64 now) {
   enum { kWindowNs = 50000000 };
   if (!clock || !now) return 0;
@@ -218,7 +218,7 @@ static __always_inline void copy_comm(char *to, const struct task_struct *task) 
   ((__u64 *)to)[1] = from[1];
 }
 
-// CPUs are below kMostCpus (user space sees to that), and the mask shows it to the verifier.
+// CPUs are below kMostCpus (user space ensures that); the mask proves it to the verifier.
 static __always_inline struct cpu_counts *counts_of(__u32 cpu) {
   barrier_var(cpu);
   return &shared.cpus[cpu & (kMostCpus - 1)];
@@ -227,7 +227,7 @@ static __always_inline struct cpu_counts *counts_of(__u32 cpu) {
 // The tree
 // ---------------------------------------------------------------------------------------------------------
 
-// NULL: it is none of a tree.
+// NULL: not in a tree.
 static __always_inline struct member *member_of(struct task_struct *task) {
   return shared.filter == kFilterOff ? NULL : bpf_task_storage_get(&tree, task, NULL, 0);
 }
@@ -247,8 +247,8 @@ static __always_inline void fall_asleep(struct member *member, const struct task
   if (says_waits(task)) member->run_delay = task->sched_info.run_delay;
 }
 
-// How long a thread waited that was seen to fall asleep but not to be woken, and now comes: since it was put
-// on a queue, moves to other ones included, to when the clock was read. Negative: that cannot be told.
+// How long a thread waited that was seen to fall asleep but not to be woken, and is now switched in: from
+// being queued, across migrations, to the clock reading. Negative: unknown.
 static __always_inline __s64 waited_unseen(const struct member *member, const struct task_struct *task,
                                            __u64 clock) {
   if (!member || member->waits_on != kNeither || !member->left_clock || !clock || !says_waits(task))
@@ -266,11 +266,11 @@ static __always_inline __s64 waited_unseen(const struct member *member, const st
 
 struct place {
   void *ring;
-  struct scheduler_record *record;  // NULL: there was none, or nothing is to be written
+  struct scheduler_record *record;  // NULL: the ring is full, or nothing needs recording
   __u64 bytes;
 };
 
-// Place for a record, with what all kinds have alike. `of_tree`: the filter keeps the event.
+// Reserves a record and fills in the common fields. `of_tree`: the filter keeps the event.
 static __always_inline struct place reserve(bool of_tree, enum event_kind kind, struct task_struct *subject,
                                             __u64 bytes) {
   struct place place = {};
@@ -302,8 +302,8 @@ static __always_inline struct place reserve(bool of_tree, enum event_kind kind, 
   return place;
 }
 
-// Hands the record over. The reader is woken only when another quarter of the ring is full with this record:
-// else it comes by itself.
+// Submits the record. The reader is only woken when this record fills another quarter of the ring: otherwise
+// it polls.
 static __always_inline void submit(struct place place) {
   const __u64 quarter = shared.ring_bytes / 4;
   const __u64 whole = (place.bytes + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
@@ -321,14 +321,15 @@ static __always_inline void write_short(bool of_tree, enum event_kind kind, stru
   submit(place);
 }
 
-// The thread that came to a CPU as the n-th, from 1; NULL: it was not seen, or is kept no more.
+// The n-th thread switched in on a CPU, from 1; NULL: not seen, or no longer kept.
 static __always_inline struct thread_there *nth_of(struct cpu_counts *counts, __u64 n) {
   struct thread_there *const there = &counts->last[n & (kLastThreads - 1)];
   return there->known ? there : NULL;
 }
 
-// Who had a CPU since then, up to the one that has it. Told of a CPU for which a thread of the tree waited
-// that was not known to wait, or of which no switch came while it did: nothing else in the trace says it.
+// Records the threads that had a CPU since then, up to the current one. Used for a CPU for which a thread of
+// the tree waited without being known to wait, or which had no switch while it waited: nothing else in the
+// trace has this information.
 static __always_inline void write_holders(struct cpu_counts *counts, __u32 cpu, __u64 since_ns, __u64 now,
                                           struct task_struct *waiting) {
   const __u64 came = counts->came;
@@ -347,11 +348,11 @@ static __always_inline void write_holders(struct cpu_counts *counts, __u32 cpu, 
     place.record->waited_ns = place.record->time_ns - until_ns;
     until_ns = there->came_ns;
     submit(place);
-    if (counts->came != came) return;  // of another CPU: it went on meanwhile
+    if (counts->came != came) return;  // of another CPU, which went on meanwhile
   }
 }
 
-// A wake-up that nothing told: the time is in the record, since records behind it may have been written.
+// Records an unseen wake-up: its time is in the record, because later records may have been written already.
 // `left` leaves the CPU, or is NULL.
 static __always_inline void write_recovered(struct task_struct *task, __s64 waited, __u64 age,
                                             __u32 waited_on, const struct thread_there *left, __u64 now) {
@@ -371,7 +372,7 @@ static __always_inline void write_recovered(struct task_struct *task, __s64 wait
   submit(place);
 }
 
-// What happened now: 0 without a filter, where nobody asks.
+// The current time; 0 without a filter, which does not need it.
 static __always_inline __u64 now_if_filtered(void) {
   return shared.filter == kFilterOff ? 0 : bpf_ktime_get_ns();
 }
@@ -393,7 +394,7 @@ static __always_inline void comes(struct cpu_counts *counts, const struct task_s
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next) {
-  // Since 5.18 the tracepoint says the state, which others may have changed meanwhile.
+  // Since 5.18 the tracepoint passes the state, which others may have changed meanwhile.
   const __u32 prev_state = LINUX_KERNEL_VERSION >= KERNEL_VERSION(5, 18, 0) ? (__u32)ctx[3] : state_of(prev);
   const __s64 state = reported_state(preempted, prev_state, prev->exit_state);
   const __u32 cpu = bpf_get_smp_processor_id();
@@ -417,8 +418,8 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
   return 0;
 }
 
-// Run by the thread that came, where on_switch is run by the one that leaves: on some machines there are
-// threads whose events reach no program while they run: only this one reports that they left the CPU.
+// Runs in the incoming thread, whereas on_switch runs in the outgoing one: on some machines there are threads
+// whose events reach no program while they run, and only this one shows that they left the CPU.
 SEC("tp_btf/sched_exit_tp")
 int BPF_PROG(on_came, bool is_switch) {
   if (!is_switch) return 0;
@@ -460,7 +461,7 @@ int BPF_PROG(on_waking, struct task_struct *task) {
 static __always_inline void woken(enum event_kind kind, struct task_struct *task) {
   struct member *const member = member_of(task);
   const __u32 cpu = cpu_of(task);
-  // One that runs is on its way to sleep: it does not wait.
+  // A running thread is about to sleep: it does not wait.
   if (member && member->waits_on == kNeither) change(member, cpu);
   write_short(member != NULL, kind, task, 0, cpu);
 }
@@ -477,8 +478,8 @@ int BPF_PROG(on_wakeup_new, struct task_struct *task) {
   return 0;
 }
 
-// It is being woken, or was without a word of it, or it sleeps and its queue still has it: then the next one
-// takes it for one that waits, and when it is woken nothing tells.
+// Either it is being woken, or was woken unnoticed, or it sleeps and is still queued: then the next one
+// counts it as waiting, and nothing shows when it is woken.
 static __always_inline void moved_unwoken(struct member *member, struct task_struct *task, __u32 target_cpu) {
   enum { kOnRqMigrating = 2 };
   if (!says_waits(task) || !bpf_core_field_exists(task->on_rq) || task->on_rq != kOnRqMigrating) return;
@@ -495,7 +496,8 @@ SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_migrate, struct task_struct *task, int target_cpu) {
   struct member *const member = member_of(task);
   if (member && member->waits_on < kMostCpus) {
-    // Who has the CPU that it leaves, if it came before the wait: no switch told of it. Its queue is locked.
+    // Records the thread on the CPU that it leaves, if it arrived before the wait: no switch showed it. Its
+    // queue is locked.
     const __u64 now = bpf_ktime_get_ns();
     write_holders(counts_of(member->waits_on), member->waits_on, now - 1, now, task);
     change(member, target_cpu);
@@ -543,7 +545,7 @@ int BPF_PROG(on_exit, struct task_struct *task) {
 // Futexes: loaded where they are asked for, as each system call of the machine then passes these programs
 // ---------------------------------------------------------------------------------------------------------
 
-// pthread_mutex_t of glibc on machines of 64 bits, as far as it is read.
+// pthread_mutex_t of glibc on 64-bit machines, as far as it is read.
 struct mutex {
   __u32 word, count;
   __s32 owner;
@@ -563,11 +565,11 @@ static __always_inline bool may_wait(__u32 operation) {
   }
 }
 
-// The thread that the lock's memory names as its owner: of a lock that inherits priorities, and of a robust
-// one, the word itself; of other mutexes the field behind it, if all that is read looks like a mutex that
-// somebody holds. 0: none. Readers check that there is such a thread.
+// The owner of a lock according to its memory: for a lock with priority inheritance and for a robust one, the
+// word itself; for other mutexes the field after it, if everything read looks like a held mutex. 0: none.
+// Readers check that such a thread exists.
 static __always_inline __s32 owner_of(__u64 address, __u32 operation) {
-  enum { kKinds = 1 << 10 };  // with its flags, the type is below
+  enum { kKinds = 1 << 10 };  // the type without its flags is below this
   const __u32 command = operation & FUTEX_CMD_MASK;
   struct mutex mutex = {};
   if (command == FUTEX_WAIT_REQUEUE_PI) return 0;  // at a condition variable
@@ -579,9 +581,10 @@ static __always_inline __s32 owner_of(__u64 address, __u32 operation) {
   return mutex.users && mutex.kind < kKinds ? mutex.owner : 0;
 }
 
-// Whether these are the registers of a thread of 64 bits that makes this system call to wait; then with what.
+// True if these are the registers of a 64-bit thread that makes this system call to wait; then with its
+// arguments.
 static __always_inline bool is_futex_wait(const void *registers, struct futex_call *call) {
-  enum { kUserCode = 0x33, kMode32 = 0x10 };  // a segment of x86, a bit of arm64
+  enum { kUserCode = 0x33, kMode32 = 0x10 };  // a segment on x86, a bit on arm64
   const struct pt_regs___x86 *const x86 = registers;
   const struct pt_regs___arm64 *const arm64 = registers;
   if (bpf_core_field_exists(x86->orig_ax)) {
@@ -624,8 +627,8 @@ int BPF_PROG(on_return, struct pt_regs *registers, long result) {
   return 0;
 }
 
-// Enters the threads of a process tree that are there: called for each thread of the machine when user space
-// reads the iterator, which it does until no more are entered: a child may come before its parent.
+// Enters the existing threads of a process tree: called for each thread of the machine when user space reads
+// the iterator, which it repeats until no more are entered, because a child may come before its parent.
 SEC("iter/task")
 int enter(struct bpf_iter__task *ctx) {
   struct task_struct *const task = ctx->task;
@@ -636,8 +639,8 @@ int enter(struct bpf_iter__task *ctx) {
   else if (!member_of(task->group_leader) && !member_of(task->real_parent))
     return 0;
   if (member_of(task)) return 0;
-  // It may be running there; its next switch tells. Counted first, since it may be counted down once it is
-  // entered.
+  // It may be running there; its next switch shows that. Counted first, because it may be counted down as
+  // soon as it is entered.
   const bool waits = state_of(task) == 0;
   struct member start = {.waits_on = waits ? cpu_of(task) : kNeither, .was_there = 1};
   count_waiting(start.waits_on, 1);

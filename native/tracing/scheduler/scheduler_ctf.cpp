@@ -22,7 +22,7 @@ constexpr std::array<EventField, 4> kKept = {{{"comm", nullptr, &SchedulerEvent:
                                               {"pid", nullptr, &SchedulerEvent::pid},
                                               {"prio", nullptr, &SchedulerEvent::subject_priority, true}}};
 
-// By the alternative of EventField::Place.
+// By index of the alternative in EventField::Place.
 constexpr std::array<const char*, 4> kFieldTypes = {
     "int32_t", "int64_t", "integer { size = 8; align = 8; signed = false; encoding = UTF8; }", "string"};
 
@@ -56,7 +56,7 @@ void put_event(CtfBytes& bytes, const SchedulerEvent& event, std::span<const Eve
   }
 }
 
-// Within quotes of TSDL.
+// Quotes a text for TSDL.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char letter : text) {
@@ -67,8 +67,7 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-// Between CLOCK_MONOTONIC and the time of day: where the two readings of the former were nearest to each
-// other.
+// The offset between CLOCK_MONOTONIC and the time of day, from the pair of readings closest together.
 std::int64_t epoch_offset_ns() {
   std::int64_t best = 0, nearest = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 16; ++i) {

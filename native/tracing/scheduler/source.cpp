@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kOnline = "/sys/devices/system/cpu/online";
 constexpr ino_t kInitialPidNamespace = 0xEFFFFFFC;  // PROC_PID_INIT_INO
 
-// "0-3,6" as sysfs writes it.
+// "0-3,6" as in sysfs.
 std::vector<unsigned> online_cpus() {
   const std::string text = first_line(kOnline);
   std::vector<unsigned> cpus;
@@ -28,7 +28,7 @@ std::vector<unsigned> online_cpus() {
       next = range.ptr, error = range.ec;
     }
     if (error != std::errc() || (next < end && *next != ','))
-      throw Unsupported(std::string(kOnline) + " is no list of CPUs: \"" + text + '"');
+      throw Unsupported(std::string(kOnline) + " is not a list of CPUs: \"" + text + '"');
     for (unsigned cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
     at = next;
   }
@@ -54,7 +54,7 @@ std::vector<unsigned> cpus_to_record(const SourceSettings& settings) {
   struct stat own {};
   if (stat("/proc/self/ns/pid", &own) == 0 && own.st_ino != kInitialPidNamespace)
     throw Unsupported(
-        "this is a PID name space of its own, in which threads have other numbers than in the kernel's "
+        "this is a separate PID name space, in which threads have other numbers than in the kernel's "
         "events: "
         "record on the host, or start the container with --pid=host");
   std::vector<unsigned> online = online_cpus();

@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kTracefs = "/sys/kernel/tracing";
 
-// tracefs as a mount that is in no name space: only this process has it, by its descriptor (Linux 5.2, root).
-// Empty where that is not permitted.
+// A detached tracefs mount that only this process has, by its descriptor (Linux 5.2, root). Empty if not
+// permitted.
 const std::string& own_tracefs() {
   static const Descriptor own = [] {
     const Descriptor context(static_cast<int>(syscall(SYS_fsopen, "tracefs", FSOPEN_CLOEXEC)));
@@ -66,8 +66,8 @@ TracepointFormat parse_tracepoint_format(const std::string& text) {
 TracepointFormat read_tracepoint_format(const std::string& group, const std::string& name) {
   const std::string events = std::string(kTracefs) + "/events", file = "/" + group + "/" + name + "/format";
   int reason = 0;
-  // Where it is mounted; before Linux 4.1 and elsewhere below debugfs; where it is not, for this process
-  // alone.
+  // Looks where tracefs is mounted; before Linux 4.1 and elsewhere below debugfs; if not mounted, mounts it
+  // for this process only.
   for (const std::string& place :
        {std::string(kTracefs), std::string("/sys/kernel/debug/tracing"), own_tracefs()}) {
     if (const auto text = read_file(place + "/events" + file)) return parse_tracepoint_format(*text);
@@ -82,7 +82,7 @@ TracepointFormat read_tracepoint_format(const std::string& group, const std::str
   if (reason != ENOENT) throw Unsupported(events + file + ": " + std::strerror(reason));
   if (own_tracefs().empty() && access(events.c_str(), F_OK) != 0)
     throw Unsupported(
-        std::string("tracefs is not mounted, and only root can do without: sudo mount -t tracefs tracefs ") +
+        std::string("tracefs is not mounted, and only root can do without it: sudo mount -t tracefs tracefs ") +
         kTracefs + ", or use the source ebpf");
   throw Unsupported("this kernel has no tracepoint " + group + ":" + name + " (" + events + file +
                     "): it needs one built with CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING");

@@ -1,4 +1,4 @@
-// Tracepoints as tracefs describes them: what perf_event_open(2) wants to know of them.
+// Tracepoint formats from tracefs, as needed for perf_event_open(2).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace perflab::tracing {
 struct TracepointField {
   std::string name;
   std::size_t offset = 0, size = 0;
-  bool located = false;  // `__data_loc`: 16 bits offset, 16 bits length of what lies elsewhere in the record
+  bool located = false;  // `__data_loc`: 16 bits offset, 16 bits length of data elsewhere in the record
 };
 
 struct TracepointFormat {
@@ -20,15 +20,15 @@ struct TracepointFormat {
   std::uint32_t id = 0;
   std::vector<TracepointField> fields;
 
-  // nullptr: there is none of this name.
+  // nullptr: no field of this name.
   [[nodiscard]] const TracepointField* find(std::string_view field) const noexcept;
 };
 
-// A `format` file. Throws Unsupported where it makes no sense.
+// Parses a `format` file. Throws Unsupported if it is malformed.
 [[nodiscard]] TracepointFormat parse_tracepoint_format(const std::string& text);
 
-// Of tracefs, mounted or not. Throws Unsupported where this user may not read it, or it has no such
-// tracepoint.
+// Reads it from tracefs, mounted or not. Throws Unsupported if this user may not read it, or the tracepoint
+// does not exist.
 [[nodiscard]] TracepointFormat read_tracepoint_format(const std::string& group, const std::string& name);
 
 }  // namespace perflab::tracing

@@ -13,24 +13,24 @@ fn last_error(what: &str) -> Error {
     failed(what, std::io::Error::last_os_error())
 }
 
-/// A file descriptor that is ours.
+/// An owned file descriptor.
 struct Descriptor(i32);
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: ours.
+        // SAFETY: the descriptor is owned.
         unsafe { libc::close(self.0) };
     }
 }
 
 fn made(number: i32) -> Result<Descriptor> {
     if number < 0 {
-        return Err(last_error("no descriptor is left"));
+        return Err(last_error("no file descriptor is left"));
     }
     Ok(Descriptor(number))
 }
 
-/// Says that there is something to look at that no listener tells.
+/// Signals work that no listener reports.
 pub struct Bell(Descriptor);
 
 impl Bell {
@@ -59,24 +59,23 @@ impl Epoll {
     }
     fn add(&self, descriptor: i32, token: u64) -> Result<()> {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
-        // SAFETY: an event.
+        // SAFETY: a valid event.
         match unsafe { libc::epoll_ctl(self.0 .0, libc::EPOLL_CTL_ADD, descriptor, &mut event) } {
             0 => Ok(()),
             _ => Err(last_error("cannot wait for a listener")),
         }
     }
     fn remove(&self, descriptor: i32) {
-        // SAFETY: the kernel looks at no event here.
+        // SAFETY: the kernel ignores the event here.
         unsafe { libc::epoll_ctl(self.0 .0, libc::EPOLL_CTL_DEL, descriptor, std::ptr::null_mut()) };
     }
-    // Until CLOCK_MONOTONIC is that far.
+    // Waits until CLOCK_MONOTONIC reaches `until`.
     fn wait<'a>(&self, events: &'a mut [libc::epoll_event; 32], until_ns: i64) -> Result<&'a [libc::epoll_event]> {
         loop {
             let left_ns = (until_ns - monotonic_after(0)).max(0);
             let left = libc::timespec { tv_sec: left_ns / 1_000_000_000, tv_nsec: left_ns % 1_000_000_000 };
             let limit = if until_ns == i64::MAX { std::ptr::null() } else { &raw const left };
-            // Not the function of glibc, which has none before 2.35.
-            // SAFETY: a list of 32 events.
+            // A direct system call, because glibc has a wrapper only since 2.35. SAFETY: a list of 32 events.
             let count = unsafe {
                 libc::syscall(
                     libc::SYS_epoll_pwait2,
@@ -107,7 +106,7 @@ pub struct WaitSet {
     shared: Arc<Changed>,
 }
 
-/// What a reader knows of its wait-set.
+/// A reader's reference to its wait-set.
 pub struct Changed {
     bell: Bell,
     epoll: Epoll,
@@ -200,14 +199,14 @@ impl Drop for WaitSet {
     }
 }
 
-// ---- the thread that calls ----
+// ---- the thread that calls on_data ----
 
 pub trait Watched: Send + Sync {
     fn descriptor(&self) -> i32;
     fn notified(&self);
 }
 
-/// "iceoryx2.data": waits for the listeners of readers that want to be called.
+/// "iceoryx2.data": waits for the listeners of readers with `on_data`.
 pub struct DataThread {
     shared: Arc<Watching>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -233,7 +232,7 @@ impl DataThread {
         let thread = std::thread::Builder::new()
             .name(format!("{NAME}.data"))
             .spawn(move || on_thread.run())
-            .map_err(|why| failed("no thread is left", why))?;
+            .map_err(|why| failed("cannot create a thread", why))?;
         Ok(DataThread { shared, thread: Mutex::new(Some(thread)) })
     }
     pub fn watch(&self, reader: Arc<dyn Watched>) -> Result<()> {

@@ -1,8 +1,8 @@
-//! iceoryx2: messages in shared memory, which nobody copies on the way.
+//! iceoryx2: messages in shared memory, passed without copies.
 //!
-//! Each writer has a publish-subscribe service of its own, of which a reader becomes a subscriber when the two match; each
-//! reader has an event service, by which writers wake it. iceoryx2 does not tell what participants are there: that is
-//! [`Neighbours`]'s.
+//! Each writer has its own publish-subscribe service, to which a reader subscribes when the two match; each
+//! reader has an event service, by which writers wake it. iceoryx2 does not report participants;
+//! [`Neighbours`] does.
 
 mod data;
 mod participant;
@@ -35,7 +35,7 @@ impl Middleware for Iceoryx2 {
         across_processes: true,
         data_ready_callbacks: true,
         source_timestamps: true,
-        reception_timestamps: false, // no thread receives
+        reception_timestamps: false, // no receive thread
         reports_endpoints: true,
         related_samples: true,
         loans: true,
@@ -60,7 +60,7 @@ impl Middleware for Iceoryx2 {
     }
 }
 
-/// What iceoryx2 says, as one line.
+/// An error of iceoryx2 as one line.
 fn failed(what: &str, why: impl std::fmt::Display) -> Error {
     Error::failed(format!("{NAME}: {what}: {why}"))
 }

@@ -15,7 +15,7 @@ use crate::writer::Writer;
 use crate::NAME;
 
 pub struct Participant {
-    domain: Domain, // ends before what it works with
+    domain: Domain, // must be dropped before what it uses
     thread: Mutex<Option<Arc<DataThread>>>,
     services: Arc<Services>,
 }
@@ -31,7 +31,7 @@ impl Participant {
         Ok(Participant { domain, thread: Mutex::default(), services })
     }
 
-    // There is none where no reader wants to be called.
+    // Created when the first reader with `on_data` needs it.
     fn data_thread(&self) -> Result<Arc<DataThread>> {
         let mut place = locked(&self.thread);
         if place.is_none() {
@@ -56,7 +56,7 @@ impl perflab_plugin::Participant for Participant {
             counts.loaned.load(Ordering::Relaxed),
             counts.copied.load(Ordering::Relaxed),
             counts.copied_loans.load(Ordering::Relaxed),
-            // Those of services, which are of this domain alone.
+            // Files of services, which belong to this domain only.
             json_list(
                 mapped_shared_memory().iter().filter(|name| name.starts_with("perflab_") && !name.contains("_mgmt"))
             ),

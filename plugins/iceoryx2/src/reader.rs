@@ -1,7 +1,7 @@
-//! A reader: a subscriber to each writer that it is matched with, and a listener that they notify.
+//! A reader: a subscriber to each matched writer, and a listener that they notify.
 //!
-//! No thread lies between the writer and take(): messages lie in the buffer of the subscriber, in shared memory, and are read
-//! where they lie.
+//! No thread is between the writer and take(): messages are in the subscriber's buffer, in shared memory, and
+//! are read in place.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -38,13 +38,14 @@ pub struct Core {
     pub listener: Listener<Service>,
     matched: AtomicUsize,
     state: Mutex<State>,
-    changed: Mutex<Option<Arc<Changed>>>, // of the wait-set that it is attached to
+    changed: Mutex<Option<Arc<Changed>>>, // the wait-set that it is attached to
 }
 
 #[derive(Default)]
 struct State {
     sources: Vec<Source>,
-    // Of several writers: what was read ahead, for the oldest comes first, and the history is of all together.
+    // Messages read ahead if there are several writers: the oldest comes first, and the history covers all of
+    // them.
     ahead: VecDeque<(Identity, Message)>,
     taken: Vec<Option<Message>>,
     free: Vec<usize>,
@@ -54,8 +55,8 @@ struct Source {
     writer: Identity,
     subscriber: Subscriber<Service, [u8], Head>,
     keeps_history: bool,
-    first: Option<i64>, // message for this reader; none: not known yet
-    is_gone: bool,      // what it has sent is read nevertheless
+    first: Option<i64>, // first message for this reader; none: unknown
+    is_gone: bool,      // its remaining messages are still read
 }
 
 impl Source {
@@ -129,8 +130,8 @@ impl Core {
         self.callbacks.wants_data()
     }
 
-    /// Whether take() may have something to say. What is there is read at once: iceoryx2 maps the memory of a message when it
-    /// is received, and not after its writer has left.
+    /// True if take() may have something to return. Available messages are received at once: iceoryx2 maps a
+    /// message's memory on reception, and cannot after its writer has left.
     pub fn has_data(&self) -> bool {
         let mut state = locked(&self.state);
         let State { sources, ahead, .. } = &mut *state;
@@ -144,7 +145,7 @@ impl Core {
                     return true;
                 }
                 Ok(None) => {}
-                Err(_) => return true, // take() says which
+                Err(_) => return true, // take() reports the error
             }
         }
         false
@@ -168,9 +169,9 @@ impl Core {
         }
     }
 
-    /// What made the listener readable.
+    /// Clears what made the listener readable.
     pub fn drain(&self) {
-        // The first may leave the datagram where it is.
+        // The first call may leave the datagram in the socket.
         while self.listener.try_wait(|_| {}).unwrap_or(0) > 0 {}
     }
 
@@ -223,7 +224,7 @@ impl Core {
 
 impl Watched for Core {
     fn descriptor(&self) -> i32 {
-        // SAFETY: it lives as long as the listener.
+        // SAFETY: the handle lives as long as the listener.
         unsafe { self.listener.file_descriptor().native_handle() }
     }
     fn notified(&self) {
@@ -299,13 +300,13 @@ impl Party for ReaderParty {
         {
             let mut state = locked(&core.state);
             let Some(source) = state.sources.iter_mut().find(|source| source.writer == *writer) else { return Ok(()) };
-            // While the writer is there for certain: what is mapped now outlives it.
+            // While the writer certainly exists: what is mapped now outlives it.
             source.subscriber.update_connections().map_err(|why| failed("cannot reach a writer", why))?;
             if source.first.replace(first).is_none() && !source.is_gone {
                 core.matched.fetch_add(1, Ordering::SeqCst);
             }
         }
-        // What came before this was known was no reason to wake anybody.
+        // Messages that came before the first number was known woke nobody.
         if core.has_data() {
             core.callbacks.data();
             core.ring();
@@ -324,6 +325,6 @@ impl Party for ReaderParty {
             return;
         }
         core.matched.fetch_sub(1, Ordering::SeqCst);
-        state.sources[at].is_gone = true; // until take() has found nothing of it any more
+        state.sources[at].is_gone = true; // until take() finds no further message of it
     }
 }

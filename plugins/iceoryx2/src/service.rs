@@ -1,7 +1,7 @@
-//! The services of iceoryx2 behind writers and readers, made alike from whichever side comes first.
+//! The iceoryx2 services behind writers and readers, created identically by whichever side comes first.
 //!
-//! A service is either of a kind in which a full reader loses its oldest message, or of one in which the writer waits for it.
-//! So a writer has up to two: for readers that keep the last, and for reliable ones that keep all.
+//! In one kind of service a full reader loses its oldest message, in the other the writer waits for it. So a
+//! writer has up to two: for keep_last readers, and for reliable keep_all readers.
 
 use std::sync::atomic::AtomicU64;
 
@@ -19,18 +19,18 @@ use crate::{failed, NAME};
 
 pub type Service = ipc_threadsafe::Service;
 
-/// Beside each message.
+/// Header of each message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, ZeroCopySend)]
 pub struct Head {
     pub sequence: i64,
     pub source_ns: i64,
-    pub published_ns: i64, // monotonic, so that messages of several writers have an order
+    pub published_ns: i64, // monotonic; orders messages of several writers
     pub related_sequence: i64,
     pub related_writer: [u8; 16],
 }
 
-/// Which of its services.
+/// The kind of a service.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     KeepsLast = 0,
@@ -50,19 +50,19 @@ impl Kind {
 /// Both kinds, by `Kind as usize`.
 pub const KINDS: [Kind; 2] = [Kind::KeepsLast, Kind::KeepsAll];
 
-const MOST_READERS: usize = 32; // of a writer
+const MOST_READERS: usize = 32; // per writer
 const MOST_NODES: usize = 128;
-// Taken and not yet returned, beside those that wait in their order.
+// Taken and not yet returned messages, besides those read ahead.
 const HELD_BY_THE_HOST: usize = 64;
-/// Loans of a writer.
+/// Loans per writer.
 pub const MOST_LOANS: usize = 64;
-// Of a writer whose messages have no fixed size, at first.
+// Initial size for a writer whose messages have no fixed size.
 const FIRST_BYTES: usize = 4096;
 
 #[derive(Clone, Copy)]
 pub struct Limits {
-    pub buffer: usize, // messages that wait for a reader
-    pub held: usize,   // that a reader has received, and not yet given back
+    pub buffer: usize, // messages waiting for a reader
+    pub held: usize,   // messages received by a reader and not yet returned
     pub max_blocking_ns: i64,
 }
 
@@ -78,7 +78,7 @@ impl Limits {
     }
 }
 
-/// One of a participant.
+/// The services of a participant.
 pub struct Services {
     pub node: Node<Service>,
     pub limits: Limits,
@@ -90,7 +90,7 @@ pub struct Services {
 pub struct Counts {
     pub loaned: AtomicU64,
     pub copied: AtomicU64,
-    // Loaned, and yet copied: for readers of the writer's other service.
+    // Loans that were copied nevertheless, for readers of the writer's other service.
     pub copied_loans: AtomicU64,
 }
 
@@ -98,15 +98,14 @@ pub type Messages = iceoryx2::service::port_factory::publish_subscribe::PortFact
 
 impl Services {
     pub fn open(limits: Limits, domain: u32) -> Result<Services> {
-        set_log_level(LogLevel::Fatal); // what fails is told by its result
+        set_log_level(LogLevel::Fatal); // failures are reported by results
         let mut config = Config::default();
-        // In memory, for iceoryx2 waits until each of its small files is on the disk.
-        // SAFETY: asks for the user's number.
+        // In memory, because iceoryx2 syncs each of its small files to disk. SAFETY: reads the user id.
         let root = format!("/dev/shm/perflab-iceoryx2-{}", unsafe { libc::getuid() });
         let root = Path::new(root.as_bytes()).map_err(|why| failed("no folder", format!("{why:?}")))?;
         config.global.set_root_path(&root);
         config.global.prefix = FileName::new(b"perflab_").map_err(|why| failed("no prefix", format!("{why:?}")))?;
-        // Also of earlier runs: what is left of a process that was killed goes when the next one begins.
+        // Also of earlier runs: leftovers of a killed process are removed when the next one starts.
         config.global.node.cleanup_dead_nodes_on_creation = true;
         config.global.node.cleanup_dead_nodes_on_destruction = true;
         config.global.service.cleanup_dead_nodes_on_open = false;
@@ -127,7 +126,7 @@ impl Services {
         ServiceName::new(&name).map_err(|why| failed("no service", why))
     }
 
-    /// That of a writer, as it announced itself.
+    /// The service of a writer, as the writer announced itself.
     pub fn messages(&self, writer: &Identity, offered: &Endpoint, kind: Kind) -> Result<Messages> {
         let name = self.name(writer, if kind == Kind::KeepsAll { "all" } else { "last" })?;
         self.node
@@ -150,8 +149,8 @@ impl Services {
         let fixed_size = offered.fixed_size as usize;
         let limits = self.limits;
         let waits = offered.qos.reliability == PERFLAB_RELIABLE;
-        // Each message is there once, however many readers have it: room for the two buffers that may differ most, and for what
-        // readers have taken.
+        // Each message is stored once, regardless of the number of readers: room for the two buffers that may
+        // differ most, and for messages taken by readers.
         let room =
             2 * (limits.buffer + limits.held) + HELD_BY_THE_HOST * MOST_READERS + MOST_LOANS + history_of(&offered.qos);
         messages
@@ -221,7 +220,7 @@ impl Services {
     }
 }
 
-// What a writer keeps for readers that come late.
+// The history that a writer keeps for late joiners.
 fn history_of(offered: &perflab_qos) -> usize {
     if offered.durability == PERFLAB_TRANSIENT_LOCAL {
         offered.depth as usize

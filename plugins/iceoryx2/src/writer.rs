@@ -1,4 +1,4 @@
-//! A writer: a publisher in each of its services that has readers, and a notifier for each of those.
+//! A writer: a publisher in each of its services with readers, and a notifier for each reader.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -39,7 +39,7 @@ struct State {
     targets: Vec<Target>,
     outlets: [Option<Publisher<Service, [u8], Head>>; 2],
     next: i64,
-    stamp_ns: i64, // of the next message; 0: none was said
+    stamp_ns: i64, // of the next message; 0: not set
 }
 
 struct Target {
@@ -112,7 +112,7 @@ impl Core {
         Ok(place.as_ref().expect("made above"))
     }
 
-    // Those through which a message goes.
+    // The kinds of service through which a message is sent.
     fn kinds(&self, state: &State) -> [bool; 2] {
         let keeps = self.info.qos.durability == PERFLAB_TRANSIENT_LOCAL;
         let mut kinds = [keeps; 2];
@@ -126,7 +126,7 @@ impl Core {
         let mut room = room;
         head.published_ns = monotonic_after(0);
         *room.user_header_mut() = head;
-        // SAFETY: whoever had the room filled it.
+        // SAFETY: the owner of the loan has filled it.
         unsafe { room.assume_init() }.send().map_err(|why| failed("not sent", why))?;
         let _ = state;
         Ok(())
@@ -152,7 +152,7 @@ impl Core {
 
     fn notify(state: &State) {
         for target in &state.targets {
-            let _ = target.notifier.notify(); // fails where it is notified already, or has gone
+            let _ = target.notifier.notify(); // fails if it has been notified already, or is gone
         }
     }
 }
@@ -174,7 +174,7 @@ impl perflab_plugin::Writer for Writer {
             let mut room = Core::room(&state, kind, size)?;
             let mut at = room.payload_mut().as_mut_ptr().cast::<u8>();
             for part in parts.iter().filter(|part| part.size > 0) {
-                // SAFETY: middleware.h: so many bytes lie there; and the room has that of all parts.
+                // SAFETY: middleware.h guarantees this many bytes; the room has the size of all parts.
                 unsafe {
                     std::ptr::copy_nonoverlapping(part.data.cast::<u8>(), at, part.size);
                     at = at.add(part.size);
@@ -191,10 +191,11 @@ impl perflab_plugin::Writer for Writer {
         locked(&self.core.state).stamp_ns = source_timestamp_ns;
     }
 
-    // In the service whose readers will have it without a copy; before there are any, in that of readers like this writer.
+    // In the service whose readers get it without a copy; without readers, in that of readers with the
+    // writer's own QoS.
     fn loan(&self) -> Result<*mut u8> {
         if !self.core.lends {
-            return Err(Error::unsupported(format!("{NAME}: this writer was not made to lend; right would be loans")));
+            return Err(Error::unsupported(format!("{NAME}: this writer was not created with loans; right would be loans")));
         }
         let mut state = locked(&self.core.state);
         let kinds = self.core.kinds(&state);
@@ -216,7 +217,7 @@ impl perflab_plugin::Writer for Writer {
         let (kind, room) = state
             .lent
             .remove(&(message as usize))
-            .ok_or_else(|| Error::failed(format!("{NAME}: no loan of this writer")))?;
+            .ok_or_else(|| Error::failed(format!("{NAME}: not a loan of this writer")))?;
         let other = if kind == Kind::KeepsAll { Kind::KeepsLast } else { Kind::KeepsAll };
         let counts = &self.core.services.counts;
         let kinds = self.core.kinds(&state);
@@ -238,7 +239,7 @@ impl perflab_plugin::Writer for Writer {
 }
 
 impl Party for Core {
-    // The subscriber is there already: from the next message on all are its.
+    // The subscriber exists already: it gets all messages from the next one on.
     fn add(&self, reader: &Identity, requested: &Endpoint, _asked: &[u8]) -> Result<Vec<u8>> {
         let kind = Kind::of_reader(&requested.qos);
         let mut state = locked(&self.state);

@@ -1,11 +1,12 @@
-//! Who belongs together: for plug-ins whose library does not say that in DDS's words.
+//! Discovery and matching, for plug-ins whose library does not match endpoints by DDS rules.
 //!
-//! The reader's side decides. When it knows a writer that fits by topic, type and QoS, it gets ready for its messages and asks
-//! the writer's side to begin (`match`); that one adds the reader to those it writes for, and answers with what it sends along
-//! (`start`). So a message is sent to a reader exactly from the moment on from which the writer counts it. How participants
-//! find each other and how letters travel is a [`Medium`]: the library's own way, or [`crate::Neighbours`].
+//! The reader's side decides. When it knows a writer that matches by topic, type and QoS, it prepares for the
+//! messages and asks the writer's side to start (`match`); the writer's side adds the reader to its targets
+//! and answers with its attachment (`start`). So a reader gets exactly the messages from which the writer
+//! starts to count it. A [`Medium`] discovers participants and transports letters: the library's own
+//! mechanism, or [`crate::Neighbours`].
 //!
-//! All of it runs on one thread, "<plug-in>.control", which also calls `on_event`.
+//! Everything runs on one thread, "<plug-in>.control", which also calls `on_event`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::{CStr, CString};
@@ -17,13 +18,14 @@ use std::thread::JoinHandle;
 use crate::interface::*;
 use crate::{json_list, locked, Callbacks, EndpointSettings, Error, Event, Host, Result};
 
-/// 8 random bytes of the process, 4 of the participant, and 4 that number its endpoints; 0 is the participant itself.
+/// 8 random bytes of the process, 4 of the participant, and 4 that number its endpoints; 0 is the participant
+/// itself.
 pub type Identity = [u8; 16];
 
 const PROCESS_BYTES: usize = 8;
 const PARTICIPANT_BYTES: usize = 12;
 
-/// Of which participant it is.
+/// The participant that an endpoint belongs to.
 pub fn participant_of(endpoint: &Identity) -> Identity {
     let mut participant = *endpoint;
     participant[PARTICIPANT_BYTES..].fill(0);
@@ -32,7 +34,7 @@ pub fn participant_of(endpoint: &Identity) -> Identity {
 
 fn random<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    // SAFETY: the buffer has that size. So few bytes come at once or not at all.
+    // SAFETY: the buffer has that size. getrandom() returns so few bytes all at once or not at all.
     let size = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
     assert!(size == N as isize, "no random numbers for an identity");
     bytes
@@ -46,7 +48,7 @@ fn next_participant() -> Identity {
     identity
 }
 
-/// What others learn of a writer or reader.
+/// What others know about a writer or reader.
 #[derive(Clone)]
 pub struct Endpoint {
     pub writes: bool,
@@ -70,7 +72,8 @@ impl Endpoint {
         })
     }
 
-    /// As it travels, between plug-ins that were built together: zeros, of which the QoS has many, by their number.
+    /// The wire format, between plug-ins built together; runs of zeros, frequent in the QoS, are stored as
+    /// their length.
     pub fn encoded(&self) -> Vec<u8> {
         let mut plain = vec![u8::from(self.writes)];
         plain.extend(self.fixed_size.to_le_bytes());
@@ -95,7 +98,7 @@ impl Endpoint {
         packed
     }
 
-    /// None where it is no endpoint.
+    /// None if the bytes are not an endpoint.
     pub fn decoded(packed: &[u8]) -> Option<Endpoint> {
         let mut plain = Vec::new();
         let mut bytes = packed.iter();
@@ -114,7 +117,7 @@ impl Endpoint {
         if rest.len() != size_of::<perflab_qos>() {
             return None;
         }
-        // SAFETY: of that size, and any bytes are one but for the flags, which are looked at first.
+        // SAFETY: of that size; any bytes are valid except for the flags, which are checked first.
         let qos = unsafe {
             let mut qos = std::mem::MaybeUninit::<perflab_qos>::zeroed();
             std::ptr::copy_nonoverlapping(rest.as_ptr(), qos.as_mut_ptr().cast(), rest.len());
@@ -130,34 +133,34 @@ impl Endpoint {
     }
 }
 
-/// A writer or reader of this participant. All on the control thread.
+/// A writer or reader of this participant. All functions run on the control thread.
 pub trait Party: Send + Sync {
-    /// Reader: it will match this writer; what to send along.
+    /// Reader: it will match this writer; returns the attachment for the request.
     fn ask(&self, _writer: &Identity, _offered: &Endpoint) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
-    /// Writer: it writes for this reader from now on; what to answer.
+    /// Writer: it writes for this reader from now on; returns the attachment for the answer.
     fn add(&self, _reader: &Identity, _requested: &Endpoint, _asked: &[u8]) -> Result<Vec<u8>> {
         Ok(Vec::new())
     }
-    /// Reader: what the writer answered.
+    /// Reader: the writer's answer.
     fn start(&self, _writer: &Identity, _answer: &[u8]) -> Result<()> {
         Ok(())
     }
-    /// The other one, or its process, is no more.
+    /// The peer, or its process, is gone.
     fn peer_gone(&self, peer: &Identity, was_matched: bool);
 }
 
-/// How participants hear of each other.
+/// How participants discover each other and communicate.
 pub trait Medium: Send + Sync {
-    /// To all that are there or will come.
+    /// Announces to all current and future participants.
     fn announce(&self, endpoint: &Identity, encoded: &[u8]) -> Result<()>;
     fn withdraw(&self, endpoint: &Identity);
-    /// In the order of the calls, and after what was announced before.
+    /// In the order of the calls, and after earlier announcements.
     fn send(&self, participant: &Identity, letter: &[u8]) -> Result<()>;
 }
 
-/// What a medium tells. From any thread, and never waits.
+/// Through which a medium reports. Thread-safe; never waits.
 #[derive(Clone)]
 pub struct Doorbell {
     own: Identity,
@@ -181,7 +184,7 @@ impl Doorbell {
     pub fn participant_lost(&self, participant: Identity) {
         self.pass(participant, Task::ParticipantLost(participant));
     }
-    /// What makes no sense is nobody's endpoint.
+    /// Invalid data are ignored.
     pub fn endpoint_found(&self, identity: Identity, encoded: &[u8]) {
         if let Some(endpoint) = Endpoint::decoded(encoded) {
             self.pass(identity, Task::Found(identity, endpoint));
@@ -193,7 +196,7 @@ impl Doorbell {
     pub fn letter(&self, letter: &[u8]) {
         let _ = self.tasks.send(Task::Letter(letter.to_vec()));
     }
-    // A participant hears of itself otherwise.
+    // Announcements of this participant itself are ignored; it knows them anyway.
     fn pass(&self, who: Identity, task: Task) {
         if participant_of(&who) != self.own {
             let _ = self.tasks.send(task);
@@ -220,7 +223,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     parties: BTreeMap<Identity, Entity>,
-    endpoints: BTreeMap<Identity, Endpoint>, // of all participants, this one included
+    endpoints: BTreeMap<Identity, Endpoint>, // of all participants, including this one
     participants: HashSet<Identity>,
     problems: Vec<String>,
 }
@@ -229,14 +232,15 @@ struct Entity {
     party: Arc<dyn Party>,
     info: Endpoint,
     callbacks: Callbacks,
-    has_entered: bool, // the control thread knows it; before that it is considered with nobody, and so with each once
+    has_entered: bool, // known to the control thread; before that it is matched with no one, so that it is
+                       // matched with each once
     matched: HashSet<Identity>,
 }
 
-type Events = Vec<(Option<Callbacks>, Event)>; // none: of the host
+type Events = Vec<(Option<Callbacks>, Event)>; // none: for the host
 
 impl Domain {
-    /// `medium` makes the way to the others, of which it tells by the door bell.
+    /// `medium` creates the connection to the others, and reports through the doorbell.
     pub fn join(
         plugin: &'static str,
         host: Host,
@@ -271,7 +275,7 @@ impl Domain {
         identity
     }
 
-    /// From now on it is known, and matched, until what this returns is dropped.
+    /// Makes it known and matched until the returned membership is dropped.
     pub fn enter(
         &self,
         identity: Identity,
@@ -321,7 +325,7 @@ impl Domain {
     }
 }
 
-/// A writer or reader in its domain. Once it is dropped no callback runs, and none will.
+/// A writer or reader in its domain. After it is dropped, none of its callbacks runs.
 pub struct Membership {
     identity: Identity,
     shared: Arc<Shared>,
@@ -434,7 +438,7 @@ impl Shared {
         };
         if let Some(policy) = policy {
             if policy == c"partition" {
-                return; // not a fault: they are apart
+                return; // not an error: different partitions
             }
             let mut event = said(PERFLAB_INCOMPATIBLE_QOS, identity, Some(info));
             event.policy = Some(policy);
@@ -526,7 +530,7 @@ pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     digits.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
-/// A string of JSON.
+/// A JSON string.
 pub fn json_text(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

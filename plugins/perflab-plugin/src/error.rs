@@ -1,4 +1,4 @@
-//! What can go wrong, and how it leaves through C: a status and one line of text. A panic is no exception to that.
+//! Errors, and how they cross the C interface: as a status and one line of text. This includes panics.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -22,7 +22,7 @@ impl Error {
     pub fn failed(text: impl Into<String>) -> Error {
         Error { status: PERFLAB_FAILED, text: text.into() }
     }
-    /// The middleware, as installed here, cannot do what was asked.
+    /// The installed middleware does not support the request.
     pub fn unsupported(text: impl Into<String>) -> Error {
         Error { status: PERFLAB_UNSUPPORTED, text: text.into() }
     }
@@ -35,7 +35,7 @@ impl Error {
     }
 
     fn put(&self, into: *mut perflab_error) -> perflab_status {
-        // SAFETY: middleware.h: null or one that may be written.
+        // SAFETY: by middleware.h null or writable.
         if let Some(error) = unsafe { into.as_mut() } {
             let room = error.text.len() - 1;
             let bytes = self.text.bytes().take(room).map(|b| if b == b'\n' || b == 0 { b' ' } else { b });
@@ -54,7 +54,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
-// What panicked where no status could tell it. The next function that has one does.
+// A panic occurred where no status could report it. The next function with a status reports it.
 static SOMEWHERE: AtomicBool = AtomicBool::new(false);
 static UNTOLD: Mutex<Option<String>> = Mutex::new(None);
 
@@ -63,8 +63,8 @@ fn keep_untold(text: String) {
     SOMEWHERE.store(true, Ordering::Release);
 }
 
-/// From here on a panic prints nothing: it is told by the function that it ended, or, on a thread of the plug-in, by the next
-/// one. For this library alone, which has a standard library of its own.
+/// From here on a panic prints nothing: it is reported by the function it ended or, on a thread of the
+/// plug-in, by the next one. Only affects this library, which has its own copy of the standard library.
 pub(crate) fn tell_panics(plugin: &'static str) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -95,7 +95,7 @@ fn caught<T>(function: impl FnOnce() -> T) -> Result<T> {
     })
 }
 
-/// Around every function that has a status.
+/// Wraps every function with a status.
 #[inline]
 pub(crate) fn guarded(error: *mut perflab_error, function: impl FnOnce() -> Result<perflab_status>) -> perflab_status {
     if SOMEWHERE.load(Ordering::Acquire) {
@@ -111,7 +111,7 @@ pub(crate) fn guarded(error: *mut perflab_error, function: impl FnOnce() -> Resu
     }
 }
 
-/// Around every other one.
+/// Wraps every other function.
 pub(crate) fn unguarded<T>(otherwise: T, function: impl FnOnce() -> T) -> T {
     caught(function).unwrap_or_else(|failure| {
         keep_untold(failure.text);

@@ -1,4 +1,4 @@
-//! What the host lends: its clock, and the functions that it wants to be called.
+//! The host's services: its clock, and the callbacks it wants.
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::interface::*;
 
-/// The host's clock and its interest in discovery; a cheap copy.
+/// The host's clock and its discovery callback; cheap to copy.
 #[derive(Clone)]
 pub struct Host {
     given: perflab_host,
     discovery: Callbacks,
 }
-// SAFETY: middleware.h: its functions may be called from any thread.
+// SAFETY: by middleware.h its functions may be called from any thread.
 unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
@@ -29,7 +29,7 @@ impl Host {
             None => PERFLAB_TIME_UNKNOWN,
         }
     }
-    /// Who is told of participants and endpoints elsewhere.
+    /// The callback for participants and endpoints elsewhere.
     pub fn discovery(&self) -> &Callbacks {
         &self.discovery
     }
@@ -41,7 +41,7 @@ pub fn wall_ns() -> i64 {
     since.map_or(PERFLAB_TIME_UNKNOWN, |elapsed| elapsed.as_nanos() as i64)
 }
 
-/// What happened, before it has its time.
+/// An event without its time.
 pub struct Event {
     pub kind: perflab_event_kind,
     pub peer: perflab_identity,
@@ -51,8 +51,8 @@ pub struct Event {
     pub count: i32,
 }
 
-/// The callbacks of one writer or reader: never two of them at a time, and none once it was closed. One that is called may
-/// close it.
+/// The callbacks of one writer or reader: they never overlap, and none runs after close(). A callback may
+/// call close().
 #[derive(Clone)]
 pub struct Callbacks(Arc<Inner>);
 
@@ -61,7 +61,7 @@ struct Inner {
     gate: Gate,
     is_closed: AtomicBool,
 }
-// SAFETY: middleware.h: they may come on threads of the plug-in.
+// SAFETY: by middleware.h they may run on threads of the plug-in.
 unsafe impl Send for Inner {}
 unsafe impl Sync for Inner {}
 
@@ -74,7 +74,7 @@ impl Callbacks {
             is_closed: AtomicBool::new(false),
         }))
     }
-    /// Whether anybody wants to know of data.
+    /// True if there is an on_data callback.
     pub fn wants_data(&self) -> bool {
         self.0.listener.on_data.is_some()
     }
@@ -82,7 +82,7 @@ impl Callbacks {
         let Some(on_data) = self.0.listener.on_data else { return };
         let _guard = self.0.gate.pass();
         if !self.0.is_closed.load(Ordering::Relaxed) {
-            // SAFETY: the context lives until the entity was destroyed, which closes this first.
+            // SAFETY: the context lives until the entity is destroyed, which closes this first.
             unsafe { on_data(self.0.listener.context) }
         }
     }
@@ -104,14 +104,14 @@ impl Callbacks {
             unsafe { on_event(self.0.listener.context, &said) }
         }
     }
-    /// Afterwards none runs, and none will.
+    /// Afterwards no callback runs.
     pub fn close(&self) {
         let _guard = self.0.gate.pass();
         self.0.is_closed.store(true, Ordering::Relaxed);
     }
 }
 
-// A mutex that its owner may pass again.
+// A mutex that its owner may lock again.
 #[derive(Default)]
 struct Gate {
     mutex: Mutex<()>,

@@ -1,10 +1,10 @@
-//! middleware.h, as build.rs reads it. What each of these promises stands there.
+//! middleware.h as translated by build.rs. The header has the contracts.
 
 #![allow(non_camel_case_types, missing_docs)]
 
 include!(concat!(env!("OUT_DIR"), "/interface.rs"));
 
-/// Two lists of names have one in common; no name is a name, too.
+/// Two lists of names have a common name; the empty name counts.
 fn one_in_common(a: &perflab_text, b: &perflab_text) -> bool {
     let names = |text: &perflab_text| -> Vec<Vec<u8>> {
         let bytes: Vec<u8> = text.text.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();

@@ -1,18 +1,18 @@
 //! A middleware plug-in of perflab in Rust.
 //!
-//! [`interface`] is `native/middleware/middleware.h`, read at build time: what each function promises stands there, and the
-//! conformance suite holds a plug-in to it. A plug-in implements [`Middleware`] and the three traits of what a participant
-//! makes, and exports it:
+//! [`interface`] is `native/middleware/middleware.h`, translated at build time: the header has the contract
+//! of each function, which the conformance suite checks. A plug-in implements [`Middleware`] and the three
+//! traits of what a participant creates, and exports it:
 //!
 //! ```ignore
 //! perflab_plugin::export_middleware!(Mine);
 //! ```
 //!
-//! `docs/new-middleware.md` is the tutorial, `plugins/smallest` the smallest plug-in. A panic anywhere becomes the one line of
-//! text of the function that it ended, or of the next one; nothing is printed.
+//! `docs/new-middleware.md` is the tutorial, `plugins/smallest` the smallest plug-in. A panic anywhere
+//! becomes the error line of the function that it ended, or of the next one; nothing is printed.
 //!
-//! What plug-ins share: [`Options`]; [`Inbox`] and [`Bells`], a reader's queue and a wait-set over such readers; [`Domain`], who
-//! belongs together by DDS's rules; [`Neighbours`], who else is on this machine.
+//! Shared building blocks: [`Options`]; [`Inbox`] and [`Bells`], a reader's queue and a wait-set over such
+//! readers; [`Domain`], matching by DDS rules; [`Neighbours`], discovery on this machine.
 
 mod domain;
 mod error;

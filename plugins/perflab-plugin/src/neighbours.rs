@@ -1,7 +1,9 @@
-//! Who else is on this machine: by abstract names of sockets, which the kernel removes with the process, however that ends.
+//! Discovery on this machine, by abstract socket names, which the kernel removes with the process, however it
+//! ends.
 //!
-//! Whoever joins a domain does so alone, for as long as he holds one more such name: he sees all that came before, and is seen
-//! by all that come later. So of any two the later one makes the connection, and there is one.
+//! Participants join a domain one at a time, by holding one more such name meanwhile: a joining participant
+//! sees all earlier ones, and all later ones see it. So of any two the later one connects, and there is
+//! exactly one connection.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use crate::{locked, to_hex, Doorbell, Error, Identity, Medium, Result};
 
-/// One who is about to join.
+/// A participant that is about to join.
 pub struct Joining {
     plugin: &'static str,
     prefix: String,
@@ -26,9 +28,9 @@ fn address(name: &str) -> std::io::Result<SocketAddr> {
 }
 
 impl Joining {
-    /// Waits until nobody else does.
+    /// Waits until no other participant is joining.
     pub fn begin(plugin: &'static str, domain: u32) -> Result<Joining> {
-        // SAFETY: asks for the number of the user.
+        // SAFETY: reads the user id.
         let prefix = format!("perflab.{plugin}.{}.{domain}.", unsafe { libc::getuid() });
         let name = format!("{prefix}joining");
         loop {
@@ -40,7 +42,7 @@ impl Joining {
         }
     }
 
-    /// What those who are there are called.
+    /// The names of the existing participants.
     pub fn others(&self) -> Result<Vec<String>> {
         let table = std::fs::read_to_string("/proc/net/unix")
             .map_err(|why| Error::failed(format!("{}: cannot read /proc/net/unix: {why}", self.plugin)))?;
@@ -59,7 +61,7 @@ impl Joining {
         UnixStream::connect_addr(&address(&format!("{}{name}", self.prefix))?)
     }
 
-    /// The name by which others find this one, for as long as the listener is there.
+    /// Takes the name by which others find this participant, as long as the listener exists.
     pub fn join(self, name: &str) -> Result<UnixListener> {
         let plugin = self.plugin;
         address(&format!("{}{name}", self.prefix))
@@ -68,10 +70,10 @@ impl Joining {
     }
 }
 
-/// A [`Medium`] for libraries that do not tell who is there: connections between all participants of a domain.
+/// A [`Medium`] for libraries without discovery: connections between all participants of a domain.
 pub struct Neighbours {
     shared: Arc<Shared>,
-    stop: Option<UnixStream>, // the thread ends when this does
+    stop: Option<UnixStream>, // dropping it ends the thread
     thread: Option<JoinHandle<()>>,
 }
 
@@ -99,13 +101,13 @@ fn frame(kind: u8, identity: &Identity, rest: &[u8]) -> Vec<u8> {
     [&size.to_le_bytes()[..], &[kind], identity, rest].concat()
 }
 
-// Whom this reaches not is about to be lost, which reading tells.
+// An unreachable peer is about to be lost, which reading detects.
 fn send(mut to: &UnixStream, bytes: &[u8]) {
     let _ = to.write_all(bytes);
 }
 
 impl Neighbours {
-    /// `on_lost` is called when one has gone, whichever way.
+    /// `on_lost` is called when a participant has left or died.
     pub fn join(
         plugin: &'static str,
         domain: u32,
@@ -117,18 +119,18 @@ impl Neighbours {
         let mut streams = Vec::new();
         for name in joining.others()? {
             if let Ok(stream) = joining.connect(&name) {
-                streams.push(stream); // the others are about to leave
+                streams.push(stream); // the other is about to leave
             }
         }
         let listener = joining.join(&to_hex(&own))?;
         let shared = Arc::new(Shared { own, bell, on_lost: Box::new(on_lost), links: Mutex::default() });
         let on_thread = shared.clone();
         let (stop, stopped) =
-            UnixStream::pair().map_err(|why| Error::failed(format!("{plugin}: no descriptor is left: {why}")))?;
+            UnixStream::pair().map_err(|why| Error::failed(format!("{plugin}: no file descriptor is left:  {why}")))?;
         let thread = std::thread::Builder::new()
             .name(format!("{plugin}.peers"))
             .spawn(move || on_thread.run(&listener, &stopped, streams))
-            .map_err(|why| Error::failed(format!("{plugin}: no thread is left: {why}")))?;
+            .map_err(|why| Error::failed(format!("{plugin}: cannot create a thread: {why}")))?;
         Ok(Neighbours { shared, stop: Some(stop), thread: Some(thread) })
     }
 }
@@ -205,7 +207,8 @@ impl Shared {
         Link { stream: Arc::new(stream), who: None, read: Vec::new() }
     }
 
-    // False where it has ended, or is not understood. One read, for poll() tells whether there is more.
+    // False if the peer has ended, or sent invalid data. Reads once, because poll() reports whether there is
+    // more.
     fn receive(&self, link: &mut Link) -> bool {
         let mut bytes = [0; 65536];
         match (&*link.stream).read(&mut bytes) {

@@ -8,7 +8,7 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// Refuses what is not among the known, and what is given twice.
+    /// Refuses unknown options, and options given twice.
     pub fn new(plugin: &'static str, settings: &Settings<'a>, known: &[&str]) -> Result<Options<'a>> {
         let mut given: Vec<(&str, &str)> = Vec::new();
         for &(key, value) in &settings.options {
@@ -44,7 +44,7 @@ impl<'a> Options<'a> {
         number.ok_or_else(|| self.refusal(key, &format!("a whole number from {least} to {most}")))
     }
 
-    /// `500us`, `2ms`, `1.5s`, `100ns`: a bare number is refused, so that no unit is ever guessed.
+    /// `500us`, `2ms`, `1.5s`, `100ns`: a number without unit is refused, so that no unit is guessed.
     pub fn duration_ns(&self, key: &str, otherwise: i64) -> Result<i64> {
         let Some(text) = self.text(key) else { return Ok(otherwise) };
         let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());

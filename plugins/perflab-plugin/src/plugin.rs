@@ -1,4 +1,4 @@
-//! What a plug-in is in Rust: four traits, and the table of C functions made of them.
+//! A plug-in in Rust: four traits, and the table of C functions generated from them.
 
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::sync::Mutex;
@@ -7,17 +7,17 @@ use crate::error::{guarded, tell_panics, unguarded};
 use crate::interface::*;
 use crate::{Callbacks, Error, Host, Result};
 
-/// The middleware as such. What `open` is given is checked there, before anything is begun.
+/// The middleware itself. It checks the arguments of `open` before anything starts.
 pub trait Middleware: Sized + 'static {
-    /// What the user types.
+    /// The name that users type.
     const NAME: &'static CStr;
     /// One line for `perflab list middlewares`.
     const SUMMARY: &'static CStr;
-    /// Of the library.
+    /// The library's version.
     const VERSION: &'static CStr;
-    /// What is true; the conformance suite holds the plug-in to it.
+    /// Declare what is true; the conformance suite checks it.
     const CAPABILITIES: perflab_capabilities;
-    /// What it does with QoS policies; one that is not here the host refuses. The last one is [`LAST_POLICY`].
+    /// The supported QoS policies; the host refuses all others. The last one is [`LAST_POLICY`].
     const POLICIES: &'static [perflab_policy];
     type Participant: Participant;
 
@@ -29,29 +29,29 @@ pub trait Participant: Sized + 'static {
     type Reader: Reader;
     type WaitSet: WaitSet<Self::Reader>;
 
-    /// A JSON object with what took effect.
+    /// A JSON object with the effective configuration.
     fn describe(&self) -> String;
-    /// Where `CAPABILITIES.reports_endpoints`.
+    /// Called if `CAPABILITIES.reports_endpoints`.
     fn remote_endpoints(&self, _each: &mut dyn FnMut(&perflab_remote_endpoint)) {}
     fn create_writer(&self, settings: &EndpointSettings, callbacks: Callbacks) -> Result<Self::Writer>;
     fn create_reader(&self, settings: &EndpointSettings, callbacks: Callbacks) -> Result<Self::Reader>;
     fn create_waitset(&self) -> Result<Self::WaitSet>;
 }
 
-/// What `Drop` has to do: afterwards no callback of the writer or reader runs, and none will ([`Callbacks::close`]).
+/// `Drop` must ensure that no callback of the writer or reader runs afterwards ([`Callbacks::close`]).
 pub trait Writer: Sized + 'static {
     fn identity(&self) -> perflab_identity;
     fn matched(&self) -> usize;
     /// Returns the sequence number of the message. `related` is none unless `CAPABILITIES.related_samples`.
     fn write(&self, parts: &[perflab_bytes], related: Option<&perflab_sample_identity>) -> Result<i64>;
-    /// Where `CAPABILITIES.source_timestamps`.
+    /// Called if `CAPABILITIES.source_timestamps`.
     fn stamp_next(&self, _source_timestamp_ns: i64) {}
-    /// Where `CAPABILITIES.loans`, and so the two that end a loan.
+    /// Called if `CAPABILITIES.loans`, like the two that end a loan.
     fn loan(&self) -> Result<*mut u8> {
-        Err(Error::unsupported("this middleware lends no messages"))
+        Err(Error::unsupported("this middleware does not support loans"))
     }
     fn write_loaned(&self, _message: *mut u8) -> Result<()> {
-        Err(Error::unsupported("this middleware lends no messages"))
+        Err(Error::unsupported("this middleware does not support loans"))
     }
     fn discard_loan(&self, _message: *mut u8) {}
 }
@@ -68,12 +68,12 @@ pub trait Reader: Sized + 'static {
 
 pub trait WaitSet<Reader>: Sized + 'static {
     fn attach(&self, reader: &Reader, cookie: u64) -> Result<()>;
-    /// How many cookies there are in `ready`; none where the time was over.
+    /// The number of cookies in `ready`; none on timeout.
     fn wait(&self, timeout_ns: i64, ready: &mut [u64]) -> Result<Option<usize>>;
     fn wake(&self);
 }
 
-/// What a participant is opened with.
+/// Settings for opening a participant.
 pub struct Settings<'a> {
     pub domain: u32,
     pub network: &'a str,
@@ -82,7 +82,7 @@ pub struct Settings<'a> {
     pub options: Vec<(&'a str, &'a str)>,
 }
 
-/// What a writer or reader is made with: names that are not empty, and QoS with values that DDS has.
+/// Settings of a writer or reader: names are not empty, and the QoS is valid in DDS.
 pub struct EndpointSettings<'a> {
     pub topic: &'a str,
     pub type_name: &'a str,
@@ -90,16 +90,16 @@ pub struct EndpointSettings<'a> {
     pub loans: bool,
     pub related_samples: bool,
     pub qos: perflab_qos,
-    /// The endpoint's own, and behind it that of its QoS.
+    /// The endpoint's own, followed by that of its QoS.
     pub user_data: Vec<u8>,
     pub key: *const perflab_key,
 }
 
-/// The effect is shown by the conformance suite.
+/// The conformance suite tests its effect.
 pub const fn supported(name: &'static CStr) -> perflab_policy {
     perflab_policy { name: name.as_ptr(), support: PERFLAB_SUPPORTED, note: std::ptr::null() }
 }
-/// Handed to the library, which may act by it.
+/// Passed to the library, which may act on it.
 pub const fn hint(name: &'static CStr) -> perflab_policy {
     perflab_policy { name: name.as_ptr(), support: PERFLAB_HINT, note: std::ptr::null() }
 }
@@ -109,7 +109,7 @@ pub const fn refused(name: &'static CStr, why: &'static CStr) -> perflab_policy 
 pub const LAST_POLICY: perflab_policy =
     perflab_policy { name: std::ptr::null(), support: PERFLAB_REFUSED, note: std::ptr::null() };
 
-/// Exports the one symbol of a plug-in: the table of `$middleware`, which is a [`Middleware`].
+/// Exports the one symbol of a plug-in: the function table of `$middleware`, which is a [`Middleware`].
 #[macro_export]
 macro_rules! export_middleware {
     ($middleware:ty) => {
@@ -122,9 +122,9 @@ macro_rules! export_middleware {
     };
 }
 
-/// The table, as it is stored for ever.
+/// The function table in static storage.
 pub struct Table(perflab_middleware);
-// SAFETY: it never changes, and what it points at is static.
+// SAFETY: it never changes, and everything it refers to is static.
 unsafe impl Sync for Table {}
 
 impl Table {
@@ -172,13 +172,13 @@ impl Table {
     }
 }
 
-// ---- from here on C: whatever comes is what middleware.h promises, and no panic leaves ----
+// ---- the C side: arguments are as middleware.h guarantees, and no panic escapes ----
 
 type WriterOf<M> = <<M as Middleware>::Participant as Participant>::Writer;
 type ReaderOf<M> = <<M as Middleware>::Participant as Participant>::Reader;
 type WaitSetOf<M> = <<M as Middleware>::Participant as Participant>::WaitSet;
 
-// What the host has as a perflab_participant.
+// The object behind the host's perflab_participant.
 struct Opened<P> {
     participant: P,
     described: Mutex<CString>,
@@ -198,7 +198,7 @@ unsafe fn text<'a>(given: *const c_char, what: &str) -> Result<&'a str> {
     if given.is_null() {
         return Ok("");
     }
-    CStr::from_ptr(given).to_str().map_err(|_| Error::bad_option(format!("{what} is no UTF-8")))
+    CStr::from_ptr(given).to_str().map_err(|_| Error::bad_option(format!("{what} is not UTF-8")))
 }
 
 unsafe extern "C" fn open<M: Middleware>(
@@ -268,7 +268,7 @@ unsafe fn endpoint_settings<'a, M: Middleware>(given: &'a perflab_endpoint_setti
     let name = M::NAME.to_string_lossy();
     let (topic, type_name) = (text(given.topic, "the topic")?, text(given.type_of(), "the type")?);
     if topic.is_empty() || type_name.is_empty() {
-        return Err(Error::bad_option(format!("{name}: an empty topic or type; right would be e.g. rt/amazon")));
+        return Err(Error::bad_option(format!("{name}: topic or type is empty; right would be e.g. rt/amazon")));
     }
     let qos = given.qos;
     for (policy, value) in

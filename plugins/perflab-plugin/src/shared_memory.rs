@@ -1,9 +1,9 @@
-//! What of /dev/shm this process has mapped: for `shared_memory_files` of `describe()`, which perflab removes when a process
-//! was killed.
+//! The files in /dev/shm mapped by this process, for `shared_memory_files` of `describe()`: perflab removes
+//! them if a process was killed.
 
 use crate::json_text;
 
-/// Names below /dev/shm, sorted, each once.
+/// Names below /dev/shm, sorted, without duplicates.
 pub fn mapped_shared_memory() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut names: Vec<String> = maps
@@ -15,7 +15,7 @@ pub fn mapped_shared_memory() -> Vec<String> {
     names
 }
 
-/// A list of JSON.
+/// A JSON list.
 pub fn json_list<'a>(texts: impl IntoIterator<Item = &'a String>) -> String {
     let texts: Vec<String> = texts.into_iter().map(|text| json_text(text)).collect();
     format!("[{}]", texts.join(","))

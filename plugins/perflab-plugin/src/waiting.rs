@@ -1,6 +1,7 @@
-//! Waiting for messages that lie in memory: a bell, a queue that rings it, and a wait-set over queues.
+//! Waiting for messages in memory: a bell, a queue that rings it, and a wait-set over queues.
 //!
-//! A plug-in whose library calls for each message puts it into an [`Inbox`]; `take()` gets it out of there.
+//! A plug-in whose library calls it for each message puts the message into an [`Inbox`], from which `take()`
+//! gets it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -11,17 +12,20 @@ use crate::{Error, Result, WaitSet};
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 
-/// One thread sleeps until another says that there is something to look at. Ringing costs one load while nobody sleeps.
+/// Lets one thread sleep until another signals that there is work. Ringing costs one load while nobody
+/// sleeps.
 ///
-/// No ring is missed: the one who rings stores first and then reads whether somebody sleeps, the one who sleeps says so first
-/// and then looks. So what is looked at must be read and written with `SeqCst`.
+/// No ring is missed: the ringing thread stores first and then reads whether a thread sleeps; the sleeping
+/// thread marks itself first and then checks the condition. So the condition must be read and written with
+/// `SeqCst`.
 #[derive(Default)]
 pub struct Bell {
     asleep: AtomicU32, // the futex
 }
 
 impl Bell {
-    /// True as soon as `ready` says so, false if it does not until `until_ns` (CLOCK_MONOTONIC; `i64::MAX`: no limit).
+    /// True as soon as `ready` is, false if it is not until `until_ns` (CLOCK_MONOTONIC; `i64::MAX`: no
+    /// limit).
     pub fn wait_until(&self, until_ns: i64, mut ready: impl FnMut() -> bool) -> bool {
         let mut in_time = true;
         loop {
@@ -44,12 +48,11 @@ impl Bell {
         }
     }
 
-    // False when the time is over.
+    // False on timeout.
     fn sleep(&self, until_ns: i64) -> bool {
         let until = libc::timespec { tv_sec: until_ns / 1_000_000_000, tv_nsec: until_ns % 1_000_000_000 };
         let limit = if until_ns == i64::MAX { std::ptr::null() } else { &raw const until };
-        // With a bit set the time is absolute.
-        // SAFETY: as above.
+        // FUTEX_WAIT_BITSET takes an absolute time. SAFETY: as above.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -65,7 +68,7 @@ impl Bell {
     }
 }
 
-/// CLOCK_MONOTONIC, that far from now.
+/// CLOCK_MONOTONIC, `timeout_ns` from now.
 pub fn monotonic_after(timeout_ns: i64) -> i64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the clock exists.
@@ -73,17 +76,17 @@ pub fn monotonic_after(timeout_ns: i64) -> i64 {
     (now.tv_sec * 1_000_000_000 + now.tv_nsec).saturating_add(timeout_ns)
 }
 
-/// What a [`Bells`] waits for.
+/// Something that a [`Bells`] waits for.
 pub trait Waited: Send + Sync {
     fn has_data(&self) -> bool;
-    /// Whom to ring for from now on.
+    /// The wait-set to ring from now on.
     fn attached(&self) -> MutexGuard<'_, Option<Arc<Places>>>;
 }
 
 /// A reader's messages.
 pub struct Inbox<T> {
     plugin: &'static str,
-    depth: usize, // of the history
+    depth: usize, // history depth
     queue: Mutex<VecDeque<T>>,
     size: AtomicUsize,
     places: Mutex<Option<Arc<Places>>>,
@@ -93,7 +96,7 @@ impl<T: Send + 'static> Inbox<T> {
     pub fn new(plugin: &'static str, depth: usize) -> Arc<Inbox<T>> {
         Arc::new(Inbox { plugin, depth, queue: Mutex::default(), size: AtomicUsize::new(0), places: Mutex::default() })
     }
-    /// The oldest gives way where the history is full.
+    /// Drops the oldest message if the history is full.
     pub fn push(&self, message: T) {
         let dropped = {
             let mut queue = locked(&self.queue);
@@ -116,7 +119,7 @@ impl<T: Send + 'static> Inbox<T> {
         self.size.store(queue.len(), Ordering::SeqCst);
         oldest
     }
-    /// The end of the reader ends its attachment.
+    /// Ends the reader's attachment; called when the reader is dropped.
     pub fn close(&self) {
         let places = locked(&self.places).take();
         if let Some(places) = places {
@@ -135,7 +138,7 @@ impl<T: Send + 'static> Waited for Inbox<T> {
     }
 }
 
-/// The readers of a wait-set in order of attachment. They change only while nobody waits.
+/// The readers of a wait-set in order of attachment. Only changed while no thread waits.
 #[derive(Default)]
 pub struct Places {
     bell: Bell,
@@ -146,7 +149,7 @@ pub struct Places {
 #[derive(Default)]
 struct Readers {
     list: Vec<Place>,
-    first: usize, // where collecting begins
+    first: usize, // where collecting starts
 }
 
 struct Place {
@@ -154,7 +157,7 @@ struct Place {
     cookie: u64,
 }
 
-/// A wait-set over readers that have an [`Inbox`]; `of` is it.
+/// A wait-set over readers with an [`Inbox`].
 pub struct Bells<Reader> {
     places: Arc<Places>,
     of: fn(&Reader) -> (&'static str, Arc<dyn Waited>),
@@ -194,7 +197,7 @@ impl<Reader: 'static> WaitSet<Reader> for Bells<Reader> {
             count = readers.collect(ready);
             woken || count > 0
         };
-        // Not by sleeping until now: the kernel would still sleep for the thread's timer slack.
+        // Do not sleep until now: the kernel would still sleep for the thread's timer slack.
         let found = look() || timeout_ns > 0 && self.places.bell.wait_until(monotonic_after(timeout_ns), look);
         Ok(found.then_some(count))
     }
@@ -214,8 +217,8 @@ impl Readers {
     }
 }
 
-/// Puts the cookies of those that are ready into `ready`, from `first` on and round; where not all fit, the next time begins
-/// with the first that did not.
+/// Stores the cookies of ready readers in `ready`, circularly from `first`; if not all fit, the next call
+/// starts with the first that did not fit.
 pub fn collect(count: usize, first: &mut usize, ready: &mut [u64], cookie: impl Fn(usize) -> Option<u64>) -> usize {
     let mut found = 0;
     for i in 0..count {
@@ -240,7 +243,7 @@ impl<Reader> Drop for Bells<Reader> {
     }
 }
 
-/// A mutex whose owner panicked still holds what it held.
+/// Locks a mutex even if its owner panicked: the data are still valid.
 pub fn locked<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|broken| broken.into_inner())
 }

@@ -1,4 +1,4 @@
-//! The structs are read from middleware.h; a C compiler agrees where each member lies.
+//! The structs are generated from middleware.h; a C compiler must agree on the position of each member.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

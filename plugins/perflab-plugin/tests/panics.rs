@@ -1,4 +1,4 @@
-//! A plug-in that panics: each time one line of text, and it goes on.
+//! A plug-in that panics: each panic becomes one line of text, and the plug-in continues.
 
 use std::ffi::{c_void, CStr};
 use std::ptr::null_mut;
@@ -91,7 +91,7 @@ unsafe extern "C" fn now_ns(_context: *mut c_void) -> i64 {
 }
 
 fn text(error: &perflab_error) -> String {
-    // SAFETY: it ends with a zero.
+    // SAFETY: it is zero-terminated.
     unsafe { CStr::from_ptr(error.text.as_ptr()) }.to_str().unwrap().to_owned()
 }
 
@@ -129,7 +129,7 @@ fn a_panic_is_one_line_and_the_plug_in_goes_on() {
         let made = table.create_reader.unwrap()(participant, &endpoint, std::ptr::null(), &mut reader, &mut error);
         assert_eq!((made, text(&error).ends_with("no reader")), (PERFLAB_FAILED, true));
 
-        // What has no status to tell it by is told by the next function that has one, once.
+        // A panic without a status to report it is reported by the next function with one, once.
         let mut writer = null_mut();
         let create = table.create_writer.unwrap();
         assert_eq!(create(participant, &endpoint, std::ptr::null(), &mut writer, &mut error), PERFLAB_OK);

@@ -1,5 +1,5 @@
-//! The smallest middleware in Rust that connects processes: each reader has a socket, and a writer sends each message to the
-//! sockets of its readers. `docs/new-middleware.md` goes through it.
+//! The smallest middleware in Rust that connects processes: each reader has a socket, and a writer sends each
+//! message to the sockets of its readers. `docs/new-middleware.md` explains it.
 
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -26,7 +26,7 @@ impl Middleware for Smallest {
     const NAME: &'static CStr = c"smallest_rust";
     const SUMMARY: &'static CStr = c"datagrams between processes of one machine: an example";
     const VERSION: &'static CStr = c"1";
-    // What is true; the conformance suite holds the plug-in to it.
+    // Declare what is true; the conformance suite checks it.
     const CAPABILITIES: perflab_capabilities = perflab_capabilities {
         across_processes: true,
         data_ready_callbacks: true,
@@ -38,7 +38,7 @@ impl Middleware for Smallest {
         instances: false,
         filters: false,
     };
-    // What is not here is refused by the host. The suite proves what is.
+    // The host refuses undeclared policies. The suite tests the declared ones.
     const POLICIES: &'static [perflab_policy] = &[
         supported(c"history"),
         supported(c"reliability"),
@@ -50,7 +50,7 @@ impl Middleware for Smallest {
 
     fn open(host: Host, settings: &Settings) -> Result<Participant> {
         require_loopback("smallest_rust", settings, "connects processes of one machine")?;
-        Options::new("smallest_rust", settings, &[])?; // it has none, so any is refused
+        Options::new("smallest_rust", settings, &[])?; // it has none, so each is refused
         let domain = Domain::join("smallest_rust", host, settings.ignore_local_endpoints, |own, bell| {
             Ok(Box::new(Neighbours::join("smallest_rust", settings.domain, own, bell, || ())?))
         })?;
@@ -84,7 +84,7 @@ impl perflab_plugin::Participant for Participant {
     }
 }
 
-// ---- step 2: the way of a message ----
+// ---- step 2: the path of a message ----
 
 fn failed(what: &str, why: std::io::Error) -> Error {
     Error::failed(format!("smallest_rust: {what}: {why}"))
@@ -96,7 +96,7 @@ fn address_of(reader: &Identity) -> Result<SocketAddr> {
 }
 
 struct Writer {
-    member: Membership, // leaves the domain before the rest goes
+    member: Membership, // leaves the domain before the rest is dropped
     core: Arc<WriterCore>,
 }
 
@@ -124,12 +124,12 @@ impl perflab_plugin::Writer for Writer {
     fn matched(&self) -> usize {
         locked(&self.core.readers).len()
     }
-    // In pieces, before each of which stands whose it is and how long the message. The kernel keeps their order, and waits where
-    // a reader's socket is full: nothing is lost.
+    // In pieces, each preceded by the writer and the length of the message. The kernel keeps their order, and
+    // waits if a reader's socket is full: nothing is lost.
     fn write(&self, parts: &[perflab_bytes], _related: Option<&perflab_sample_identity>) -> Result<i64> {
         let mut message = Vec::new();
         for part in parts.iter().filter(|part| part.size > 0) {
-            // SAFETY: middleware.h: so many bytes lie there.
+            // SAFETY: middleware.h guarantees this many bytes.
             message.extend_from_slice(unsafe { std::slice::from_raw_parts(part.data.cast::<u8>(), part.size) });
         }
         let head = [&self.core.id[..], &(message.len() as u64).to_le_bytes()].concat();
@@ -216,7 +216,7 @@ impl HasInbox for Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.core.callbacks.close(); // no callback runs from here on
+        self.core.callbacks.close(); // no callback runs after this
         self.core.inbox.close();
         let _ = self.core.socket.shutdown(std::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
@@ -248,7 +248,7 @@ impl perflab_plugin::Reader for Reader {
         }))
     }
     fn return_sample(&self, sample: &perflab_sample) {
-        // SAFETY: as take() gave it, and once.
+        // SAFETY: as returned by take(), and only once.
         drop(unsafe { Box::from_raw(sample.loan.cast::<Message>()) });
     }
 }
@@ -263,7 +263,7 @@ fn refuse_loans(settings: &EndpointSettings) -> Result<()> {
     )))
 }
 
-// ---- step 3: who belongs together ----
+// ---- step 3: matching ----
 
 impl Party for WriterCore {
     // From now on each message goes to this reader, whose socket has been there since before it was announced.

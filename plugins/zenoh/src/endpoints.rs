@@ -1,4 +1,4 @@
-//! Writers and readers: the way of a message.
+//! Writers and readers: the path of a message.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use zenoh::Wait;
 use crate::session::{noting_shared_memory, Counts, Session};
 use crate::{failed, NAME};
 
-/// Beside each message, as zenoh's attachment.
+/// Header of each message, sent as zenoh's attachment.
 #[derive(Clone, Copy)]
 struct Head {
     sequence: i64,
@@ -50,7 +50,7 @@ impl Head {
 const NOT_RELATED: perflab_sample_identity =
     perflab_sample_identity { writer: perflab_identity { bytes: [0; 16] }, sequence: 0 };
 
-// A chunk of a key: what zenoh keeps for itself in a name is written otherwise.
+// A chunk of a key: characters that zenoh reserves are escaped.
 fn key_of(prefix: &str, topic: &std::ffi::CStr, writer: &Identity) -> String {
     let plain = |c: char| if "*$?#/".contains(c) { '_' } else { c };
     let topic: String = topic.to_string_lossy().chars().map(plain).collect();
@@ -68,7 +68,7 @@ pub struct Writer {
 
 struct WriterCore {
     next: AtomicI64,     // sequence number
-    stamp_ns: AtomicI64, // of the next message; 0: none was said
+    stamp_ns: AtomicI64, // of the next message; 0: not set
     readers: Mutex<Vec<Identity>>,
 }
 
@@ -84,12 +84,12 @@ impl Loans {
         let refuse =
             |why: &str| Err(Error::unsupported(format!("{NAME}: topic '{topic}' shall pass loaned messages, {why}")));
         if settings.fixed_size == 0 {
-            return refuse("and its messages have no fixed size; right would be a type of a fixed size");
+            return refuse("but its messages have no fixed size; right would be a type of a fixed size");
         }
         if !session.settings.shared_memory {
-            return refuse("which takes shared memory; right would be shared_memory=on");
+            return refuse("which needs shared memory; right would be shared_memory=on");
         }
-        // Room for what readers have not returned yet.
+        // Includes room for messages that readers have not returned yet.
         let room = (settings.fixed_size * 256).max(1 << 20);
         let provider = noting_shared_memory(|| ShmProviderBuilder::default_backend(room).wait())
             .map_err(|why| failed("no shared memory for loaned messages", why))?;
@@ -160,7 +160,7 @@ impl perflab_plugin::Writer for Writer {
     fn write(&self, parts: &[perflab_bytes], related: Option<&perflab_sample_identity>) -> Result<i64> {
         let mut bytes = Vec::with_capacity(parts.iter().map(|part| part.size).sum());
         for part in parts.iter().filter(|part| part.size > 0) {
-            // SAFETY: middleware.h: so many bytes lie there.
+            // SAFETY: middleware.h guarantees this many bytes.
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(part.data.cast::<u8>(), part.size) });
         }
         self.put(ZBytes::from(bytes), related)
@@ -169,7 +169,7 @@ impl perflab_plugin::Writer for Writer {
         self.core.stamp_ns.store(source_timestamp_ns, Ordering::Relaxed);
     }
     fn loan(&self) -> Result<*mut u8> {
-        let loans = self.loans.as_ref().ok_or_else(|| Error::unsupported(format!("{NAME}: the writer lends none")))?;
+        let loans = self.loans.as_ref().ok_or_else(|| Error::unsupported(format!("{NAME}: the writer was not created with loans")))?;
         let mut room = loans
             .provider
             .alloc(loans.size)
@@ -182,7 +182,7 @@ impl perflab_plugin::Writer for Writer {
     }
     fn write_loaned(&self, message: *mut u8) -> Result<()> {
         let room = self.loans.as_ref().and_then(|loans| locked(&loans.lent).remove(&(message as usize)));
-        let room = room.ok_or_else(|| Error::failed(format!("{NAME}: no loan of this writer")))?;
+        let room = room.ok_or_else(|| Error::failed(format!("{NAME}: not a loan of this writer")))?;
         self.put(ZBytes::from(room), None).map(|_| ())
     }
     fn discard_loan(&self, message: *mut u8) {
@@ -193,7 +193,7 @@ impl perflab_plugin::Writer for Writer {
 }
 
 impl Party for WriterCore {
-    // From the next message on it is the reader's.
+    // The reader gets all messages from the next one on.
     fn add(&self, reader: &Identity, _requested: &Endpoint, _asked: &[u8]) -> Result<Vec<u8>> {
         let mut readers = locked(&self.readers);
         if !readers.contains(reader) {
@@ -229,7 +229,7 @@ struct ReaderCore {
 #[derive(Default)]
 struct Sources {
     here: HashMap<Identity, Source>,
-    // What a writer sent may come after the word that it has left.
+    // Writers that have left, because their messages may come after the news of that.
     gone: Vec<Source>,
     is_closed: bool,
 }
@@ -243,7 +243,7 @@ struct Source {
 
 #[derive(Default)]
 struct SourceState {
-    first: Option<i64>, // message for this reader; none: not known yet
+    first: Option<i64>, // first message for this reader; none: unknown
     early: Vec<Message>,
 }
 
@@ -254,7 +254,7 @@ pub struct Message {
     reception_ns: i64,
 }
 
-// While it is taken.
+// A message while it is taken.
 struct Taken {
     _payload: ZBytes,
     _joined: Option<Vec<u8>>,
@@ -276,7 +276,7 @@ impl Reader {
     ) -> Result<Reader> {
         if settings.loans && !session.settings.shared_memory {
             return Err(Error::unsupported(format!(
-                "{NAME}: topic '{}' shall pass loaned messages, which takes shared memory; right would be shared_memory=on",
+                "{NAME}: topic '{}' shall pass loaned messages, which needs shared memory; right would be shared_memory=on",
                 settings.topic
             )));
         }
@@ -316,7 +316,7 @@ impl Drop for Reader {
 }
 
 impl ReaderCore {
-    // On a thread of zenoh, or that of the writer.
+    // Runs on a thread of zenoh, or the writer's.
     fn arrived(&self, writer: &Identity, state: &Mutex<SourceState>, sample: &Sample) {
         let reception_ns = self.host.now_ns();
         let head = sample.attachment().and_then(|bytes| Head::decoded(&bytes.to_bytes()));
@@ -432,7 +432,7 @@ impl perflab_plugin::Reader for Reader {
         }))
     }
     fn return_sample(&self, sample: &perflab_sample) {
-        // SAFETY: middleware.h: as take() gave it, and once.
+        // SAFETY: by middleware.h as returned by take(), and only once.
         drop(unsafe { Box::from_raw(sample.loan.cast::<Taken>()) });
     }
 }

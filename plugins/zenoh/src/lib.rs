@@ -1,7 +1,7 @@
-//! zenoh: peers that are connected with each other over the loopback, without a router.
+//! zenoh: peers connected with each other over the loopback, without a router.
 //!
-//! Each writer has a key of its own below its topic, and each reader subscribes to those that it is matched with. Liveliness
-//! tokens tell who is there (`meeting.rs`).
+//! Each writer has its own key below its topic, and each reader subscribes to those of its matched writers.
+//! Liveliness tokens provide discovery (`meeting.rs`).
 
 mod endpoints;
 mod meeting;
@@ -62,7 +62,7 @@ impl Middleware for Zenoh {
 }
 
 struct Participant {
-    domain: Domain, // ends before the session
+    domain: Domain, // must be dropped before the session
     session: Session,
 }
 
@@ -88,7 +88,7 @@ impl perflab_plugin::Participant for Participant {
     }
 }
 
-/// What zenoh says, as one line.
+/// An error of zenoh as one line.
 fn failed(what: &str, why: impl std::fmt::Display) -> Error {
     Error::failed(format!("{NAME}: {what}: {why}"))
 }

@@ -1,7 +1,8 @@
-//! Who is there, by zenoh's liveliness tokens: one for each participant and endpoint, whose key says all of it. They vanish
-//! with their session. Letters are messages to the key of a participant.
+//! Discovery by zenoh's liveliness tokens: one for each participant and endpoint, with all data in the key.
+//! They vanish with their session. Letters are messages to the key of a participant.
 //!
-//! Declarations go before messages over each link, so a writer that reads the letter of a reader knows its subscription.
+//! Over each link declarations come before messages, so a writer that reads a reader's letter knows its
+//! subscription.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -1,10 +1,10 @@
-//! One session per participant, which listens at a port of the loopback that the kernel chose.
+//! One session per participant, which listens on a loopback port chosen by the kernel.
 //!
-//! The port stands in an abstract name of a socket, so that who joins finds those that are there: nothing is scouted for, no
-//! port is agreed on, and nothing is left of a process that was killed.
+//! The port is part of an abstract socket name, by which a joining participant finds existing ones: no
+//! scouting, no port agreement, and a killed process leaves nothing behind.
 //!
-//! zenoh leaves its shared memory behind also where a process ends as it should: that is removed when it does. What a killed
-//! one left goes when the next session begins.
+//! zenoh leaves its shared memory behind even after an orderly end; it is removed at that point. Leftovers of
+//! a killed process are removed when the next session starts.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -33,12 +33,12 @@ impl SessionSettings {
     }
 }
 
-/// By which way messages came, as their buffers tell.
+/// Received messages by path, according to their buffers.
 #[derive(Default)]
 pub struct Counts {
     pub in_shared_memory: AtomicU64,
     pub copied: AtomicU64,
-    pub foreign: AtomicU64, // without what a writer of perflab says beside a message
+    pub foreign: AtomicU64, // without the header of a perflab writer
 }
 
 pub struct Session {
@@ -64,14 +64,14 @@ impl Session {
             match noting_shared_memory(|| zenoh::open(configuration).wait()) {
                 Ok(session) => break (session, port),
                 Err(why) if tries == 10 => return Err(failed("no session", why)),
-                Err(_) => tries += 1, // somebody else was given the port
+                Err(_) => tries += 1, // another process got the port
             }
         };
         let name = joining.join(&port.to_string())?;
         Ok(Session { zenoh, settings, counts: Arc::default(), prefix: format!("perflab/{domain}"), port, _name: name })
     }
 
-    /// Below it lies everything of the domain.
+    /// Prefix of all keys of the domain.
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -91,10 +91,11 @@ impl Session {
     }
 }
 
-/// What of shared memory this process made.
+/// Shared memory files created by this process.
 static OWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Notes what `making` makes. What others made is mapped when the first message of it comes, which is not during that.
+/// Records the files that `making` creates. Files of others are mapped when their first message comes, which
+/// does not happen meanwhile.
 pub fn noting_shared_memory<T>(making: impl FnOnce() -> T) -> T {
     static ONCE: Once = Once::new();
     // SAFETY: the library stays in memory until the process ends.
@@ -133,6 +134,6 @@ fn configuration(settings: SessionSettings, port: u16, others: &[String]) -> Res
     set("scouting/multicast/enabled", "false")?;
     set("scouting/gossip/enabled", "false")?;
     set("transport/shared_memory/enabled", if settings.shared_memory { "true" } else { "false" })?;
-    set("transport/shared_memory/mode", "\"init\"")?; // now, and not with the first message
+    set("transport/shared_memory/mode", "\"init\"")?; // at once rather than with the first message
     Ok(config)
 }

@@ -13,7 +13,7 @@ class ConfigFiles : public testing::Test {
  protected:
   ~ConfigFiles() override { std::filesystem::remove(path_); }
   void write(const std::string& text) const { std::ofstream(path_) << text; }
-  // What is said of the file, behind its name.
+  // The message about the file, after its name.
   [[nodiscard]] std::string complaint() const {
     try {
       static_cast<void>(read());

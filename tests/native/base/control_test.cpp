@@ -29,7 +29,7 @@ class Controls : public testing::Test {
   }
 
   std::optional<Control> control_;
-  std::optional<Channel> perflab_;  // the other side
+  std::optional<Channel> perflab_;  // perflab's end
 };
 
 TEST_F(Controls, CarryMessagesLineByLine) {
@@ -76,7 +76,7 @@ TEST_F(Controls, StopWaitingForSomethingElse) {
   EXPECT_EQ(received(alone, Control::kForever, {event.number()}), json("nothing"));
 }
 
-// More than the socket holds: what is not taken is kept, and only what a later message replaces is left out.
+// More than the socket holds: unsent messages are kept, and only superseded ones are dropped.
 TEST_F(Controls, NeverWaitForAReader) {
   const std::string large(1 << 20, 'x');
   control_->send(large);

@@ -54,9 +54,9 @@ TEST(Gate, WhatWasLeftMeanwhileIsRunByTheOneWhoEntered) {
   gate.leave([](Gate::Marks) { ADD_FAILURE() << "nothing was left"; });
 }
 
-// Each thread announces its work before it leaves its mark, as a reader's queue is filled before the reader
-// is called. Whatever is announced is found, by one thread at a time; the plain integers make a race detector
-// see every overlap.
+// Each thread records its work before it leaves its mark, as a reader's queue is filled before the reader is
+// called. All recorded work is found, by one thread at a time; plain integers make overlaps visible to a race
+// detector.
 TEST(Gate, LosesNoMarkAndNeverRunsTwiceAtATime) {
   constexpr std::size_t kThreads = 4;
   constexpr std::uint64_t kTurns = 20'000;
@@ -85,7 +85,7 @@ TEST(Gate, LosesNoMarkAndNeverRunsTwiceAtATime) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::uint64_t last : found) EXPECT_EQ(last, kTurns);
-  // How many marks one run handles is left to the scheduler; none runs without a mark.
+  // How many marks one run handles depends on the scheduler; no run is without a mark.
   EXPECT_GE(runs, 1u);
   EXPECT_LE(runs, kThreads * kTurns);
 }

@@ -11,7 +11,7 @@
 namespace perflab {
 namespace {
 
-// A file beside the tests' own, which the kernel does not let grow beyond a size.
+// A file in the test's folder, whose size the kernel limits.
 class LineFiles : public testing::Test {
  protected:
   LineFiles() : path_(testing::TempDir() + "perflab_line_file_" + std::to_string(getpid())) {

@@ -1,4 +1,4 @@
-// What the kernel writes into /proc, on texts of it and on this process.
+// Parsing of /proc, on sample texts and on this process.
 #include "base/proc.h"
 
 #include <gtest/gtest.h>

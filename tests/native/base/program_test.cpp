@@ -1,4 +1,4 @@
-// Options, and what becomes of an error.
+// Options, and error reporting.
 #include "base/program.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Words {
     words_.insert(words_.begin(), "program");
     for (std::string& word : words_) pointers_.push_back(word.data());
     pointers_.push_back(nullptr);
-    optind = 0;  // getopt(3) begins anew
+    optind = 0;  // restarts getopt(3)
   }
   [[nodiscard]] int count() const { return static_cast<int>(words_.size()); }
   [[nodiscard]] char** begin() { return pointers_.data(); }
@@ -92,7 +92,7 @@ TEST_P(WrongOption, IsAnsweredByTheUsage) {
 
 INSTANTIATE_TEST_SUITE_P(, WrongOption, testing::Values("--unknown", "--depth", "-x"), rows::by_itself);
 
-// A program with a control channel of the test's.
+// A program with a control channel to the test.
 class Programs : public testing::Test {
  protected:
   Programs() {
@@ -129,7 +129,7 @@ TEST_F(Programs, RunWithTheirChannel) {
 }
 
 struct Thrown {
-  const char* name;  // the kind
+  const char* name;  // kind of error
   void (*body)(Control&);
   int code;
   const char* text;
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(
     rows::of<Thrown>({{"unsupported", [](Control&) { throw Unsupported("no such kernel"); }, 3,
                        "no such kernel"},
                       {"bad_input", [](Control&) { throw BadInput("no such file"); }, 2, "no such file"},
-                      // Also of what libraries throw.
+                      // Exceptions of libraries as well.
                       {"failed", [](Control&) { throw std::runtime_error("x"); }, 1, "x"}}),
     rows::by_name);
 

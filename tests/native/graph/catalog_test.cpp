@@ -1,4 +1,4 @@
-// The catalog's topologies against the known figures of irobot_benchmark's.
+// Checks the catalog's topologies against the known figures of irobot_benchmark.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct Topology {
   std::size_t subscriptions;
   long published_per_s;
   long delivered_per_s;
-  double delivered_mb_per_s;  // rounded as in the table that it is compared with
+  double delivered_mb_per_s;  // rounded as in the reference table
   double mb_resolution;
   std::uint64_t messages;  // in 120 s
   PassBy pass_by;
@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Topology{"sierra_nevada", 10, 1, 13, 17, 654, 1054, 0.116, 0.0005, 126'480, PassBy::kShared},
         Topology{"mont_blanc", 20, 1, 23, 35, 781, 1263, 23.05, 0.005, 151'560, PassBy::kShared},
-        // 19.925 MB/s; the table, 19.92, cuts.
+        // 19.925 MB/s; the table, with 19.92, truncates.
         Topology{"white_mountain", 20, 20, 23, 35, 761, 1223, 19.92, 0.01, 146'760, PassBy::kUnique},
         Topology{"cedar", 9, 9, 13, 19, 438, 768, 0.114, 0.0005, 92'160, PassBy::kUnique}),
     [](const auto& test) { return test.param.name; });
@@ -140,11 +140,11 @@ const Node& node_of(const Graph& graph, const std::string& name) {
   throw std::out_of_range(name);
 }
 
-// What the reference system requires of itself: how many publish and read each topic.
+// Requirements of the reference system: number of publishers and readers per topic.
 struct ReferenceTopic {
   std::string name;
   std::size_t subscriptions;
-  double per_s;  // in the long run
+  double per_s;  // long-term average
 };
 
 class AutowareTopic : public testing::TestWithParam<ReferenceTopic> {};
@@ -159,7 +159,7 @@ TEST_P(AutowareTopic, HasTheEndsAndTheRateOfTheReference) {
   EXPECT_NEAR(topic->published_per_s, expected.per_s, 1e-9);
 }
 
-// A fusion is as fast as its slower input: the map's 120 ms go on to the planners of lanes and of parking.
+// A fusion is as fast as its slower input: the map's 120 ms determine the lane and parking planners.
 constexpr double kOfTheMap = 1000.0 / 120;
 
 INSTANTIATE_TEST_SUITE_P(

@@ -38,7 +38,7 @@ Node& node(Graph& graph) { return graph.processes[0].nodes[0]; }
 
 std::string here(const Item&) { return "here"; }
 
-// How a graph is broken, and the line of the first rule that it breaks, without its place.
+// How a graph is broken, and the error for the first broken rule, without its place.
 struct Broken {
   const char* name;
   void (*change)(Graph&);
@@ -53,10 +53,10 @@ TEST(CheckOfInstances, WantsAKeyThatTellsThemApart) {
   EXPECT_EQ(instances_problem(messages, "my_msgs/msg/Named", 1), "");
   EXPECT_EQ(instances_problem(messages, "my_msgs/msg/Small", 256), "");
   EXPECT_EQ(instances_problem(messages, "my_msgs/msg/Small", 257),
-            "instances is 257; the key of my_msgs/msg/Small tells 256 apart");
+            "instances is 257; the key of my_msgs/msg/Small can distinguish 256");
   for (const std::string type : {"my_msgs/msg/Named", "array1k"}) {
     EXPECT_EQ(instances_problem(messages, type, 2),
-              type + " has no key that is a whole number, by which instances differ; use another type, like "
+              type + " has no integer key to distinguish instances; use another type, like "
                      "keyed_array1k, or remove 'instances'");
   }
 }
@@ -65,8 +65,8 @@ TEST(CheckOfKeys, WantsATypeThatHasSome) {
   Graph graph = valid_graph();
   graph.keyed = true;
   EXPECT_EQ(test::error_of([&] { check(graph, here); }),
-            "here: the graph is keyed, and no type of its topics declares a key; remove 'keyed', or use a type with @key, "
-            "like keyed_array1k");
+            "here: the graph is keyed, but no type of its topics declares a key; remove 'keyed', or use a "
+            "type with @key, like keyed_array1k");
 }
 
 TEST_P(Check, RefusesAGraphThatIsBroken) {
@@ -108,21 +108,22 @@ INSTANTIATE_TEST_SUITE_P(
          {"WithoutASlash", [](Graph& g) { node(g).clients[0].service = "add"; },
           "service 'add' does not begin with '/'"},
          {"OfVariableSize", [](Graph& g) { node(g).servers[0].type = "stamped_vector"; },
-          "type stamped_vector is no service; use one, like stamped1kb"},
+          "type stamped_vector is not a service; use one, like stamped1kb"},
          {"WithWorkBelowZero", [](Graph& g) { node(g).servers[0].work_ns = -1; },
           "work is -1ns; it must be at least 0 and at most one day"},
          {"WithoutHistory", [](Graph& g) { node(g).clients[0].qos.depth = 0; },
           "depth is 0; it must be at least 1"},
          {"AtAnotherFrequency", [](Graph& g) { node(g).clients[0].frequency_hz = 49.0; },
-          "frequency_hz of /add is 49; by the timer that requests it, it is 50"}}),
+          "frequency_hz of /add is 49; according to the timer that requests it, it is 50"}}),
     rows::by_name);
 INSTANTIATE_TEST_SUITE_P(
     Loans, Check,
     rows::of<Broken>(
         {{"OfVariableSize", [](Graph& g) { node(g).publishers[1].pass_by = PassBy::kLoaned; },
-          "stamped_vector cannot be loaned, it has no fixed size; use shared or unique, or another type"},
+          "stamped_vector cannot be loaned, because its size varies; use shared or unique, or another type"},
          {"OfASubscription", [](Graph& g) { node(g).subscriptions[0].pass_by = PassBy::kLoaned; },
-          "a subscription cannot ask for loaned messages, its publisher lends them; use shared or unique"}}),
+          "a subscription cannot ask for loaned messages, only a publisher can loan them; use shared or "
+          "unique"}}),
     rows::by_name);
 INSTANTIATE_TEST_SUITE_P(Participants, Check,
                          rows::of<Broken>({{"BelowZero", [](Graph& g) { g.processes[0].participants = -1; },
@@ -148,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(
                       {"PriorityWithoutPolicy", [](Graph& g) { schedule(g, {std::nullopt, 1, {}}); },
                        "priority 1 has no policy; add policy FIFO or RR"},
                       {"PolicyOfNoName", [](Graph& g) { schedule(g, {static_cast<Policy>(9), 1, {}}); },
-                       "the scheduling policy has no value of this version"},
+                       "the scheduling policy has an unknown value"},
                       {"CpusThatDescend", [](Graph& g) { schedule(g, {{}, 0, {1, 0}}); },
                        "cpus are not in ascending order; sort them"},
                       {"ACpuTwice", [](Graph& g) { schedule(g, {{}, 0, {1, 1}}); },
@@ -195,11 +196,11 @@ INSTANTIATE_TEST_SUITE_P(
          {"ASizeThatIsNotTheTypes", [](Graph& g) { node(g).publishers[0].size_bytes = 11; },
           "size 11 does not fit type stamped10b, which always has 10 bytes; remove it"},
          {"AFrequencyThatIsNotTheTimers", [](Graph& g) { node(g).publishers[0].frequency_hz = 99.0; },
-          "frequency_hz of /x is 99; by what publishes it, it is 100"},
+          "frequency_hz of /x is 99; according to what publishes it, it is 100"},
          {"AFrequencyOfAReaction", [](Graph& g) { node(g).publishers[1].frequency_hz = 1.0; },
-          "frequency_hz of /y is 1; by what publishes it, it is 0"},
+          "frequency_hz of /y is 1; according to what publishes it, it is 0"},
          {"AFrequencyThatIsNoNumber", [](Graph& g) { node(g).publishers[0].frequency_hz = std::nan(""); },
-          "frequency_hz of /x is nan; by what publishes it, it is 100"}}),
+          "frequency_hz of /x is nan; according to what publishes it, it is 100"}}),
     rows::by_name);
 INSTANTIATE_TEST_SUITE_P(
     Content, Check,
@@ -213,13 +214,13 @@ INSTANTIATE_TEST_SUITE_P(
                        "executor id -1 is negative"},
                       {"AReactionOfNoKind",
                        [](Graph& g) { node(g).reactions[0].kind = static_cast<ReactionKind>(99); },
-                       "the reaction has no kind of this version"},
+                       "the reaction has an unknown kind"},
                       {"AnExecutorOfNoKind",
                        [](Graph& g) { g.processes[0].executors[0].kind = static_cast<ExecutorKind>(99); },
-                       "the executor has no kind of this version"}}),
+                       "the executor has an unknown kind"}}),
     rows::by_name);
 
-// Two waitables, each with a timer of its own and one that both have.
+// Two waitables, each with its own timer and a common one.
 void add_waitables(Graph& graph) {
   node(graph).waitables = {{.name = "v"}, {.name = "w"}};
   node(graph).timers[0].trigger = {0, 1};
@@ -286,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(, GoodGraph,
                                           {"WithAWaitableThatTwoTimersTrigger", add_waitables}}),
                          rows::by_name);
 
-// A policy, and how it is changed so that it no longer goes with what it was.
+// A policy, and changes that make two ends incompatible.
 struct Policies {
   const char* name;
   void (*weaken)(perflab_qos&);      // what a strict publisher offers

@@ -9,7 +9,7 @@
 namespace perflab::graph {
 namespace {
 
-// A node that reacts on some topics with others, all of one type.
+// A node that reacts to topics by publishing others, all of one type.
 std::string node(const std::string& name, const std::string& kind, const std::vector<std::string>& on,
                  const std::vector<std::string>& publish) {
   const auto joined = [](const std::vector<std::string>& topics, bool endpoints) {
@@ -30,7 +30,7 @@ const std::string kClock = "  - {name: clock, publishers: [{topic: tick, type: s
 struct Loop {
   const char* name;
   std::string nodes;
-  std::string through;  // which topics messages circulate for ever; empty: none
+  std::string through;  // topics through which messages circulate; empty: none
 };
 class Circulation : public testing::TestWithParam<Loop> {};
 
@@ -41,7 +41,7 @@ TEST_P(Circulation, IsRefusedWhereNothingHoldsItBack) {
     return;
   }
   const std::string line = test::parse_error(graph);
-  EXPECT_NE(line.find("circulate for ever through " + GetParam().through + ";"), std::string::npos) << line;
+  EXPECT_NE(line.find("circulate forever through " + GetParam().through + ";"), std::string::npos) << line;
 }
 
 INSTANTIATE_TEST_SUITE_P(

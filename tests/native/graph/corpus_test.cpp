@@ -1,5 +1,5 @@
-// Every file of tests/data/graphs: good ones survive the way through the resolved JSON, bad ones are refused
-// with the line that stands beside them in <file>.expected.
+// Every file of tests/data/graphs: good ones survive a round trip through resolved JSON, bad ones are refused
+// with the line in <file>.expected.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ TEST(Figures, KeepTheOrderOfTheFile) {
   EXPECT_EQ(names, (std::vector<std::string>{"planning", "overruns", "success", "control_loop"}));
 }
 
-// A test is all files of a folder: ctest starts a process for each, which takes longer than to parse a file.
+// One test covers all files of a folder: ctest starts a process per test, which takes longer than parsing a
+// file.
 template <typename Check>
 void for_each_file(const std::string& folder, Check&& check) {
   const std::vector<Path> files = files_of(folder);
@@ -68,7 +69,7 @@ TEST_P(GoodFiles, SurviveTheWayThroughTheResolvedGraph) {
     Graph graph;
     ASSERT_NO_THROW(graph = parse_graph({read_file(file)}));
     const std::string resolved = graph_to_json(graph).dump();
-    // The order of figures is for tables alone; readers of the resolved graph do not keep it.
+    // The order of figures only matters for tables; readers of the resolved graph do not preserve it.
     EXPECT_EQ(nlohmann::json(graph_to_json(read_resolved(resolved))), nlohmann::json::parse(resolved));
   });
 }
@@ -93,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Corpus, BadFiles,
                                          "tests/data/graphs/bad/meaning", "tests/data/graphs/irobot/bad"),
                          test_name);
 
-// No folder of them is forgotten.
+// No folder is forgotten.
 TEST(Corpus, IsInTheFoldersThatAreNamed) {
   std::set<std::string> folders;
   for (const char* const root : {"tests/data/graphs", "catalog/topologies"}) {
@@ -109,7 +110,7 @@ TEST(Corpus, IsInTheFoldersThatAreNamed) {
                                    "tests/data/graphs/irobot/good"}));
 }
 
-// With the types of the folder that the file is in.
+// With the types in the file's folder.
 Graph parse_with_messages(const Path& path) {
   auto library = std::make_shared<message::Library>(message::brought());
   library->add_folder(path.parent_path());
@@ -118,7 +119,7 @@ Graph parse_with_messages(const Path& path) {
   return parse_graph({input}, std::make_shared<message::Formats>(std::move(library)));
 }
 
-// The process that reads it needs no file.
+// The reading process needs no file.
 TEST(GoodMessages, GoWithTheResolvedGraph) {
   const std::vector<Path> files = files_of("tests/data/graphs_with_messages/good");
   ASSERT_EQ(files.size(), 1U);

@@ -32,7 +32,7 @@ INSTANTIATE_TEST_SUITE_P(InANamespace, TopicOfANode,
                                                    {"~/amazon", "/robot", "/robot/arm/amazon"}}),
                          rows::by_text);
 
-// A name, and what says what is wrong with it.
+// A name, and the function that checks it.
 struct Given {
   std::string (*problem)(std::string_view);
   std::string text;
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(WrongQualifiedTopic, Name,
 INSTANTIATE_TEST_SUITE_P(RightService, Name, right(service_problem, {"add", "/add", "~/add", "a/b_1"}),
                          rows::by_text);
 INSTANTIATE_TEST_SUITE_P(WrongService, Name, wrong(service_problem, {"", "a//b"}), rows::by_text);
-// Shorter than topics, for what is added to them on the wire.
+// Shorter than topics, because suffixes are added on the wire.
 INSTANTIATE_TEST_SUITE_P(RightQualifiedService, Name,
                          right(qualified_service_problem, {"/" + std::string(245, 'a')}), rows::by_text);
 INSTANTIATE_TEST_SUITE_P(WrongQualifiedService, Name,
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
     , Namespace, rows::of<Made>({{"", "/"}, {"/", "/"}, {"robot", "/robot"}, {"/robot/left", "/robot/left"}}),
     rows::by_text);
 
-// A file cannot leave its directory, whatever it is made of.
+// A file name cannot leave its directory, whatever its source.
 class FileName : public testing::TestWithParam<std::string> {};
 
 TEST_P(FileName, CanBeMadeOfAnyText) { EXPECT_EQ(file_name_problem(as_file_name(GetParam())), ""); }

@@ -376,7 +376,7 @@ TEST(File, GivesTheGraphItsName) {
 }
 
 TEST(PerflabFormat, ErrorsStayOneLineWhateverTheFileIsCalled) {
-  EXPECT_EQ(parse_error("nodes: 1", "a\nb"), "a\\x0ab:1:8: 'nodes' must be a list, but here is a number");
+  EXPECT_EQ(parse_error("nodes: 1", "a\nb"), "a\\x0ab:1:8: 'nodes' must be a list, but it is a number");
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ nodes:
       - {kind: cyclic, on: nile, publish: fast, period: 20ms, work: 1us}
 )";
 
-// What is put where in a resolved graph, and the line by which it is refused.
+// A change to a resolved graph, and the error with which it is refused.
 struct Wrong {
   std::string name;
   const char* pointer;
@@ -90,7 +90,7 @@ TEST(Resolved, IsTheDocumentedJson) {
 constexpr const char* kWaitables =
     "nodes: [{name: a, waitables: [{name: idle}, {name: w, period: 10ms, work: 5us}]}, {name: b}]";
 
-// A graph without them has no word of them.
+// A graph without waitables does not have the key.
 TEST(Resolved, HasWaitablesWhereThereAreSome) {
   const ordered_json graph = graph_to_json(test::parse(kWaitables));
   const ordered_json& node = graph["processes"][0]["nodes"][0];
@@ -164,7 +164,7 @@ TEST(Resolved, TakesAbsentQosPoliciesAsTheDefaultOfRos2) {
   EXPECT_EQ(graph_to_json(graph_from_json(graph)), graph_to_json(test::parse(kGraph)));
 }
 
-// As perflab wrote them before there were services and thread settings.
+// Files from before services and thread settings existed.
 TEST(Resolved, TakesAbsentKeysOfLaterVersionsAsTheirDefaults) {
   const char* text = "nodes: [{name: a, publishers: [{topic: x, type: stamped10b, period: 1s}]}]";
   const ordered_json expected = graph_to_json(test::parse(text));
@@ -232,7 +232,7 @@ INSTANTIATE_TEST_SUITE_P(
          {"LockMemoryThatIsNoFlag", "/processes/0/lock_memory", "yes",
           "graph.processes[0].lock_memory: must be true or false"},
          {"ThreadsWithoutPolicy", "/processes/0/threads/middleware", json::object(),
-          "graph.processes[0].threads.middleware: misses the key 'policy'"},
+          "graph.processes[0].threads.middleware: lacks the key 'policy'"},
          {"APolicyOfNoName", "/processes/0/threads/executors/policy", "rr",
           "graph.processes[0].threads.executors.policy: 'rr' is unknown; use OTHER, FIFO, RR or DEADLINE"},
          {"APolicyWithoutPriority", "/processes/0/threads/executors/priority", 0,
@@ -252,7 +252,7 @@ TEST(Resolved, RefusesMissingKeys) {
   json graph = json::parse(graph_to_json(test::parse(kGraph)).dump());
   graph["processes"][0]["nodes"][0].erase("timers");
   EXPECT_EQ(test::error_of([&] { graph_from_json(graph); }),
-            "graph.processes[0].nodes[0]: misses the key 'timers'");
+            "graph.processes[0].nodes[0]: lacks the key 'timers'");
 }
 
 TEST(Resolved, GivesThreadSettingsOnTheirOwn) {
@@ -265,7 +265,7 @@ TEST(Resolved, GivesThreadSettingsOnTheirOwn) {
   EXPECT_EQ(test::error_of([&] { read(R"({"policy": "FIFO", "priority": 0, "cpus": []})"); }),
             "threads.middleware: policy FIFO needs a priority from 1 to 99");
   EXPECT_EQ(test::error_of([&] { read(R"({"policy": "FIFO", "cpus": []})"); }),
-            "threads.middleware: misses the key 'priority'");
+            "threads.middleware: lacks the key 'priority'");
   EXPECT_EQ(test::error_of([&] { read("[]"); }), "threads.middleware: must be an object");
 }
 

@@ -1,4 +1,4 @@
-// What the graph tests share.
+// Helpers of the graph tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ inline Graph parse(const std::string& text, const std::string& label = "g.yaml")
   return parse_graph({{label, text, "g"}});
 }
 
-// The line with which `action` refuses its input; "" and a failure where it does not.
+// The error with which `action` refuses its input; "" and a test failure if it does not.
 template <typename Action>
 std::string error_of(Action action) {
   try {

@@ -1,4 +1,4 @@
-// The controller that holds publishers back, with known answers; no clock and no threads.
+// The rate controller of throttled publishers, with known answers; no clock and no threads.
 #include "graph/throttle.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,8 @@ Throttle of_a_flood() {
           .lowest = 0.05};
 }
 
-// 1000 messages/s: 100 in an interval, of which 50 may be on their way, and 10 wait for an acknowledgement.
+// 1000 messages/s: 100 per interval, of which 50 may be in flight, and 10 wait for a complete
+// acknowledgement.
 struct Controlled : testing::Test {
   using Verdict = RateControl::Verdict;
   Throttle throttle = of_a_flood();
@@ -41,7 +42,7 @@ TEST_F(Controlled, RateNeverExceedsTheFullOneNorFallsBelowTheLowest) {
 }
 
 TEST_F(Controlled, TooFewAcknowledgementsAreBehindBeyondWhatMayBeOnItsWay) {
-  // Missing: 200 - 50 - 10 - accepted, of which a tenth of 200 is forgiven.
+  // Missing: 200 - 50 - 10 - accepted, of which a tenth of 200 is tolerated.
   EXPECT_EQ(control.judge({.sent = 200, .accepted = 121, .all_heard = true, .worst_age = kMillisecond}), Verdict::kInTime);
   EXPECT_EQ(control.judge({.sent = 200, .accepted = 118, .all_heard = true, .worst_age = kMillisecond}), Verdict::kBehind);
 }
@@ -74,7 +75,7 @@ TEST(Acknowledged, WhatWasDueBeforeADecreaseSaysNothing) {
   EXPECT_EQ(heard.worst_age, 9);
 }
 
-// Ticks every ms; acknowledgements come `age` later for each tenth message that was sent.
+// Ticks every ms; an acknowledgement comes `age` later for every tenth message sent.
 struct Ticking {
   Throttle throttle = of_a_flood();
   LiveThrottle live{throttle, 1000.0, 10'000 * kMillisecond};

@@ -10,7 +10,7 @@
 namespace perflab::graph {
 namespace {
 
-// A text and what it says; nothing where it is refused.
+// A text and its value; empty if it is refused.
 template <typename Value>
 struct Reading {
   std::string text;

@@ -1,5 +1,5 @@
-// Actions in virtual time: acceptance, feedback, results and cancelling take what the links and the server were programmed to
-// take, and every goal is accounted for.
+// Actions in virtual time: acceptance, feedback, results and cancellation take exactly the programmed times
+// of links and server, and every goal is accounted for.
 #include "virtual_lab.h"
 
 namespace perflab::graph {
@@ -31,16 +31,16 @@ using Answers = std::map<std::string, std::uint64_t>;
 
 TEST(Actions, TakeWhatTheirLinksStepsAndDurationsTake) {
   const VirtualLab lab(graph_of("", kPlanner + kOperator), kNanosecondsPerSecond, {{"disturb.delay", "1ms"}});
-  // A goal is accepted after one link, and ends at the sixth step, the first that is 50 ms later.
+  // A goal is accepted after one link, and ends at the sixth step, the first at least 50 ms later.
   expect_times(part(lab, "planner", "send_goal"), 10, 2 * kMs);
   expect_times(part(lab, "planner", "get_result"), 10, 61 * kMs);
   EXPECT_EQ(part(lab, "planner", "send_goal").answers, (Answers{{"accepted", 10}}));
   EXPECT_EQ(part(lab, "planner", "get_result").answers, (Answers{{"succeeded", 10}}));
-  // Called off after 25 ms, which the server does at the third step.
+  // Cancelled after 25 ms, which the server handles at the third step.
   expect_times(part(lab, "operator", "cancel_goal"), 10, 2 * kMs);
   expect_times(part(lab, "operator", "get_result"), 10, 31 * kMs);
   EXPECT_EQ(part(lab, "operator", "get_result").answers, (Answers{{"canceled", 10}}));
-  // Each hears of its own goals alone.
+  // Each client only gets feedback for its own goals.
   for (const EdgeView& view : lab.live().edges()) {
     const bool planner = view.subscription_node->name == "planner";
     EXPECT_EQ(view.publisher->topic, "/move/_action/feedback");
@@ -72,7 +72,7 @@ TEST(Actions, OfWhichSomeAreRejectedAskForNoResultOfThose) {
   EXPECT_TRUE(lab.live().publishers().empty());
 }
 
-// What is lost on the way is found on the part that it belongs to.
+// Lost messages are attributed to the right part of the action.
 TEST(Actions, OfWhichMessagesAreLostAreAccountedFor) {
   const VirtualLab lab(graph_of("", kPlanner), 20 * kNanosecondsPerSecond,
                        {{"disturb.delay", "1ms"}, {"disturb.loss", "0.1"}, {"disturb.seed", "3"}});

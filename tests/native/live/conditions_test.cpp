@@ -1,10 +1,11 @@
-// Nodes that a condition added: they disturb and are recorded like others, and count apart from the workload.
+// Nodes added by a condition: they disturb and are recorded like others, but are counted separately from the
+// workload.
 #include "virtual_lab.h"
 
 namespace perflab::graph {
 namespace {
 
-// Marks the nodes with these names as a condition's.
+// Assigns the nodes with these names to a condition.
 Graph with_condition(const std::string& yaml, const std::string& label,
                      const std::vector<std::string>& names) {
   Graph graph = parse_graph({{"test.yaml", yaml, "test"}});
@@ -16,8 +17,8 @@ Graph with_condition(const std::string& yaml, const std::string& label,
   return graph;
 }
 
-// The workload is talker and listener. The flood publishes on their topic and on one of its own; the tap
-// takes both.
+// The workload is talker and listener. The flood publishes on their topic and on its own; the tap receives
+// both.
 constexpr const char* kFlooded = R"(
 name: flooded
 processes:
@@ -51,7 +52,7 @@ TEST(Conditions, TotalsAreTheWorkloadsAlone) {
                        {{"disturb.delay", "1ms"}});
   const Totals totals = lab.live().totals();
   EXPECT_EQ(totals.sent, 100u);
-  EXPECT_EQ(totals.deliveries_expected, 100u);  // the listener's; the tap is none of the workload's
+  EXPECT_EQ(totals.deliveries_expected, 100u);  // the listener's; the tap does not belong to the workload
   EXPECT_EQ(totals.received, 100u);
   EXPECT_EQ(totals.completed, 100u);
   EXPECT_EQ(totals.lost, 0u);
@@ -98,7 +99,7 @@ nodes:
   EXPECT_EQ(conditions[0].received, 0u);
 }
 
-// The workload's process alone, as perflab-node runs it: the condition lives elsewhere, its label is known.
+// Only the workload's process, as perflab-node runs it: the condition is elsewhere, but its label is known.
 TEST(Conditions, EveryProcessNamesTheConditionsOfTheWholeGraph) {
   const Graph graph = with_condition(kFlooded, "message_flood", {"flood", "tap"});
   runtime::VirtualRuntime runtime({}, 1);
@@ -124,7 +125,7 @@ TEST(Conditions, TheirEdgesAreRecordedButNotInTheMergedHistograms) {
   lab.expect_conservation();
 }
 
-// Every tenth message of every edge is lost, and all are late: only the workload's own edge speaks of it.
+// Every tenth message of every edge is lost, and all are late: only the workload's own edge reports it.
 TEST(Conditions, NoEventsAreWrittenForTheirEdges) {
   VirtualLab lab(with_condition(kFlooded, "message_flood", {"flood", "tap"}), kNanosecondsPerSecond,
                  {{"disturb.delay", "7ms"}, {"disturb.loss_every", "10"}});
@@ -170,7 +171,7 @@ nodes:
   EXPECT_EQ(conditions[0].received, 200u);
 }
 
-// A period of a condition's reaction that was missed is left out, so that it does not go on after the end.
+// A condition's reaction skips missed periods, so that it does not continue after the end.
 TEST(Conditions, ACyclicReactionThatIsBehindDoesNotCatchUp) {
   constexpr const char* kCyclic = R"(
 name: cyclic
@@ -196,7 +197,7 @@ processes:
 
 // ---- peers ----
 
-// Matched with as many peers as the test says.
+// Has as many matched peers as the test sets.
 class CountingRuntime final : public runtime::Runtime {
  public:
   class Endpoint final : public runtime::Publisher, public runtime::Subscription {
@@ -294,10 +295,10 @@ nodes:
   set_peers(3);
   EXPECT_EQ(live.unmatched(),
             (std::vector<std::string>{
-                "/talker publisher /chatter: 3 of 1 readers: somebody else uses domain 17",
-                "/listener subscription /chatter: 3 of 1 writers: somebody else uses domain 17",
-                "/talker client /add: 3 of 1 servers: somebody else uses domain 17",
-                "/listener server /add: 3 of 1 clients: somebody else uses domain 17"}));
+                "/talker publisher /chatter: 3 of 1 readers: another program uses domain 17",
+                "/listener subscription /chatter: 3 of 1 writers: another program uses domain 17",
+                "/talker client /add: 3 of 1 servers: another program uses domain 17",
+                "/listener server /add: 3 of 1 clients: another program uses domain 17"}));
 }
 
 TEST(Unmatched, AProcessFromOutsideReadsAtLeastAsOftenAsTheGraphSays) {

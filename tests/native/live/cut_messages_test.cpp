@@ -1,5 +1,5 @@
-// Messages that end too early, on each middleware that leaves the process: they are counted, whether or not anybody
-// decodes or relays them.
+// Truncated messages, on each middleware that connects processes: they are counted, whether or not they are
+// decoded or relayed.
 #include <filesystem>
 #include <span>
 #include <string>
@@ -24,14 +24,14 @@ processes:
 
 class CutMessages : public testing::TestWithParam<std::string> {
  protected:
-  // Of messages without a stamp: each that is cut is malformed, and one that is whole is only of unknown time.
+  // Messages without a stamp: each truncated one is malformed, and a whole one only has an unknown time.
   void expect_counted(bool structs) {
     const std::string type = "my_msgs/msg/Parts";
     Side listener(plugin_, domain_.id(), kSink, type, "string name\nuint8[] data\nfloat64 last\n", 1, {.structs = structs});
     middleware::Writer writer =
         talker_.create_writer({.topic = "rt/chatter", .type = message::dds_type_name(type), .qos = qos()});
     ASSERT_TRUE(eventually([&] { return listener.live().unmatched().empty() && writer.matched_readers() == 1; }));
-    // It stands in for the publisher of the graph.
+    // It replaces the publisher of the graph.
     const std::vector<WriterName> known{{"/talker", "/chatter", writer.identity()}};
     listener.live().set_writers(known);
     listener.live().start(clock_.now());

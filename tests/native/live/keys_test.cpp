@@ -1,4 +1,4 @@
-// Graphs whose topics have keys, on each middleware that has instances: a history holds the last of each.
+// Keyed topics, on each middleware with instances: a history keeps the last messages of each instance.
 #include <filesystem>
 #include <set>
 #include <string>
@@ -21,7 +21,7 @@ processes:
   - {name: a, nodes: [{name: talker, publishers: [{topic: chatter, type: TYPE, size: 100, period: 10ms, instances: 7}]}]}
   - {name: b, nodes: [{name: listeners, number: 2, subscriptions: [{topic: chatter, type: TYPE}]}]}
 )";
-// The key is behind what has a length of its own.
+// The key comes after a field of variable length.
 constexpr const char* kType = "my_msgs/msg/Keyed";
 constexpr const char* kDefinition = "uint8[] data\nuint16 number  # @key\nint64 time\nuint64 id\n";
 
@@ -35,7 +35,7 @@ class Keys : public testing::TestWithParam<std::tuple<std::string, bool>> {
  protected:
   // The key of a type, as the host gives it to the plug-in.
   static perflab_key as_c(const message::Key& key) {
-    return {.extract = nullptr,  // asked for by nobody
+    return {.extract = nullptr,  // never called
             .hash =
                 [](const void* context, perflab_form, const perflab_bytes* parts, std::size_t count, std::uint8_t* hash) {
                   std::vector<std::span<const std::uint8_t>> pieces;
@@ -64,7 +64,7 @@ TEST_P(Keys, TellThePublishersMessagesApartInTurn) {
   Side talker(plugin_, domain_.id(), kTalker, kType, kDefinition, 0, {.structs = std::get<1>(GetParam())});
   const message::Format& format = talker.format(kType);
   const perflab_key key = as_c(*format.key);
-  // In the place of the listeners: one that takes all, and one that takes when all have come.
+  // Instead of the listeners: one reader that takes everything, and one that takes when all have come.
   middleware::Participant listener = plugin_.open(host_, {.domain = domain_.id(), .participants_expected = 4});
   const auto reader = [&](std::int32_t depth) {
     perflab_qos qos = middleware::default_qos();
@@ -84,7 +84,7 @@ TEST_P(Keys, TellThePublishersMessagesApartInTurn) {
     return all == 100;
   }));
   EXPECT_EQ(talker.live().totals().sent, 100u);
-  // Of a hundred messages with seven keys the last seven.
+  // Of a hundred messages with seven keys, the last seven.
   std::set<Seen> seen;
   EXPECT_TRUE(eventually([&] {
     perflab_sample sample{};

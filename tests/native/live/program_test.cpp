@@ -1,5 +1,5 @@
-// What a program does with the ends of its graph: what it sends is recorded by when it was due, and nothing before the start
-// or after the end; what it is asked it answers when it likes.
+// A program's use of its graph: messages are recorded by due time, nothing is sent before the start or after
+// the end, and requests can be answered at any time.
 #include <thread>
 #include <vector>
 
@@ -29,7 +29,7 @@ class Program : public testing::Test {
       : plugin_(middleware::Plugin::load(PERFLAB_DIRECT)),
         side_(plugin_, lock_.id(), kGraph, "my_msgs/msg/Number", "int64 data", 0, {.structs = true}) {}
 
-  // The instant from which on what is due counts.
+  // The instant from which due messages count.
   Nanoseconds start() {
     side_.live().set_writers(side_.live().writers());
     const Nanoseconds from = clock_.now();
@@ -64,7 +64,7 @@ TEST_F(Program, WhatItPublishesIsRecordedByWhenItWasDue) {
   EXPECT_TRUE(said.publish_due(kNow));
   const std::int64_t other = 9;
   EXPECT_TRUE(said.publish_copy(&other, from - 1));  // of the warm-up
-  EXPECT_TRUE(said.publish_due(from + 1));           // what a copy left behind
+  EXPECT_TRUE(said.publish_due(from + 1));           // content left by a copy
   live.end_at(clock_.now());
   EXPECT_FALSE(said.publish_due(kNow)) << "after the end";
   EXPECT_TRUE(said.publish_due(from + 2)) << "late, and due before it";
@@ -123,7 +123,8 @@ TEST_F(Program, WhatItDoesNotHaveIsRefusedInOneLine) {
   EXPECT_EQ(refused([&] { live.subscription_end("/b", "/said"); }),
             "node /b has no subscription /said in the graph; it has none");
   EXPECT_EQ(refused([&] { live.publisher_end("/a", "/timed"); }),
-            "node /a, publisher /timed: a timer or reaction publishes it, and the program uses it; right would be one of both");
+            "node /a, publisher /timed: a timer or reaction publishes it, but the program uses it too; right "
+            "would be only one of them");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Services whose messages have no place for the measurement, on each middleware: the number of its request says what a
-// reply answers, however soon it comes.
+// Services whose messages have no field for measurement data, on each middleware: the request number
+// identifies the request of a reply, however early the reply comes.
 #include <filesystem>
 #include <ostream>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 using conformance::eventually;
 using runtime::ExecutorKind, runtime::ServiceFraming;
 
-// Queues that outlast a stall of the machine.
+// Queues long enough for a stall of the machine.
 constexpr const char* kApart = R"(
 name: calls
 processes:
@@ -42,7 +42,7 @@ void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 class RequestNumbers : public testing::TestWithParam<Case> {
  protected:
-  // All that were sent have been answered, each once, and of each it is known when it was due.
+  // All requests sent were answered once, and their due times are known.
   static void expect_answered(Side& side) {
     EXPECT_TRUE(eventually([&] {
       const Totals totals = side.live().totals();
@@ -78,7 +78,7 @@ class RequestNumbers : public testing::TestWithParam<Case> {
 
 TEST_P(RequestNumbers, TellRepliesApartBetweenProcesses) {
   if (!plugin_.capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
-  // What stands for two processes is one, of which nothing reaches itself through the middleware then.
+  // Both processes are simulated in this one, in which the middleware then connects no endpoints.
   if (GetParam().manner.intra_process) GTEST_SKIP() << "there is no delivery within a process between two";
   const auto callee = side(kApart, 1);
   const auto caller = side(kApart, 0);
@@ -89,7 +89,7 @@ TEST_P(RequestNumbers, TellRepliesApartBetweenProcesses) {
   expect_answered(*caller);
 }
 
-// With the inline executor a reply may be there before the request has returned.
+// With the inline executor a reply may arrive before the request call returns.
 TEST_P(RequestNumbers, TellRepliesApartWithinAProcess) {
   const auto both = side(kTogether, 0);
   ASSERT_TRUE(eventually([&] { return both->live().unmatched().empty(); }));

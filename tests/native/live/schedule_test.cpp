@@ -1,4 +1,4 @@
-// When messages were due, left behind by their senders: found by those who receive them, or not found, and never wrong.
+// Due times stored by senders: receivers find them or not, but never a wrong one.
 #include "graph/schedule.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kKept = Schedule::kKept;
 
-// Differ from sequence to sequence.
+// Different for each sequence number.
 Nanoseconds due_of(std::uint64_t sequence) { return static_cast<Nanoseconds>(sequence) * 1'000'003 + 17; }
 Schedule::Entry entry_of(std::uint64_t sequence) {
   return {.due_ns = due_of(sequence), .published_ns = due_of(sequence) + 5, .sequence = sequence * 7 + 1};
@@ -45,7 +45,7 @@ TEST(Schedules, FindWhatWasPut) {
   EXPECT_EQ(schedule.find(1, 0).due_ns, -5);
 }
 
-// Where the middleware makes the time stamps: the last one that was left before.
+// If the middleware sets the time stamps: the last entry before the time stamp.
 TEST(Schedules, FindAMessageByAnInstantWhileItWasSent) {
   Schedule schedule(2, -1);
   constexpr std::int64_t kWallClock = 1'700'000'000'123'456'789;
@@ -68,7 +68,7 @@ TEST(Schedules, FindAMessageByAnInstantWhileItWasSent) {
   expect(9, 1'000'000);
   EXPECT_EQ(schedule.find_before(1, left_at(0) - 1, cursor).due_ns, kUnknownTime) << "before the first";
   EXPECT_EQ(schedule.find_before(0, left_at(5), cursor).due_ns, kUnknownTime) << "another publisher's";
-  // Round and round, found at once or with as many behind as are kept.
+  // Several rounds, looked up at once or with the maximum number of entries behind.
   for (std::uint64_t round = 1; round < 4; ++round) {
     put_until(round * kKept + 7 * round);
     expect(put - 1, 50);
@@ -76,7 +76,7 @@ TEST(Schedules, FindAMessageByAnInstantWhileItWasSent) {
     expect(put - kKept / 2, 0);
     EXPECT_EQ(schedule.find_before(1, left_at(put - kKept) - 1, cursor).due_ns, kUnknownTime) << "not kept any more";
   }
-  // A key of the other kind is none of these.
+  // A key of the other kind does not match.
   schedule.put(1, static_cast<std::uint64_t>(left_at(put - 1)), entry_of(1));
   expect(put - 1, 10);
 }
@@ -84,7 +84,7 @@ TEST(Schedules, FindAMessageByAnInstantWhileItWasSent) {
 TEST(Schedules, TellAllOfAMessageThatSaysNothingOfItself) {
   Schedule schedule(1, -1);
   constexpr std::int64_t kWallClock = 1'700'000'000'123'456'789;
-  // Many in one instant: each stamp is another one, and near the clock.
+  // Many in one instant: stamps are unique, and close to the clock.
   std::set<std::int64_t> stamps;
   for (std::uint64_t number = 0; number < kKept; ++number) {
     const std::int64_t stamp = Schedule::stamp_for(kWallClock, number);
@@ -133,7 +133,7 @@ TEST(Schedules, OfNoPublishersNeedNoMemory) {
   EXPECT_EQ(file.st_size, 0);
 }
 
-// As two processes do that have the same file in memory.
+// Like two processes that share the memory file.
 TEST(Schedules, OfOneFileInMemoryAreTheSame) {
   const Descriptor memory = shared_memory();
   Schedule sender(3, memory.number());
@@ -165,8 +165,8 @@ TEST(Schedules, SayWhyThereIsNoMemory) {
   }
 }
 
-// One writes on and on into few slots, others read meanwhile: what they find is what was put, however often it was
-// overwritten since.
+// One thread keeps writing to a few slots while others read: they only find what was stored, however often it
+// was overwritten.
 TEST(Schedules, NeverTellAnotherMessagesTime) {
   const Descriptor memory = shared_memory();
   Schedule sender(1, memory.number());
@@ -179,7 +179,7 @@ TEST(Schedules, NeverTellAnotherMessagesTime) {
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; i < kRounds;) {
       const std::uint64_t now = written.load(std::memory_order_acquire);
-      // What was written last, what is being written, what is overwritten.
+      // The last entry written, the one being written, the one being overwritten.
       for (const std::uint64_t at : {now == 0 ? 0 : now - 1, now, now > kSlots ? now - kSlots : 0}) {
         const std::uint64_t sequence = sequence_at(at);
         const Schedule::Entry entry = receiver.find(0, sequence);

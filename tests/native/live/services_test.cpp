@@ -1,4 +1,4 @@
-// Services in virtual time: the round trip is what the links and the server were programmed to take.
+// Services in virtual time: the round trip takes exactly the programmed times of links and server.
 #include "virtual_lab.h"
 
 namespace perflab::graph {
@@ -69,7 +69,7 @@ TEST(Services, ALostRequestOrReplyIsALostRoundTrip) {
   const ServiceView service = lab.live().services().at(0);
   const auto& replies = service.replies->sequence();
   EXPECT_EQ(service.requests->sent(), 1'000u);
-  // Two links of which each loses a tenth.
+  // Two links that each lose a tenth.
   EXPECT_NEAR(static_cast<double>(replies.received()), 810.0, 50.0);
   EXPECT_LE(replies.received() + replies.gap(), 1'000u);
   EXPECT_GE(replies.received() + replies.gap(), 990u);

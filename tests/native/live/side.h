@@ -1,4 +1,4 @@
-// One process of a graph on a middleware, which has types of its own as another process would.
+// One process of a graph on a middleware, with its own types like a separate process.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class Nobody final : public runtime::EventSink {
   void on_failure(Nanoseconds /*at_ns*/, const char* text) noexcept override { ADD_FAILURE() << text; }
 };
 
-// How a process does things.
+// Variants of a process.
 struct Manner {
   bool structs = false;
   std::optional<runtime::ServiceFraming> framing{};
@@ -32,7 +32,7 @@ struct Manner {
   bool intra_process = false;
 };
 
-// Of a graph that has TYPE in the place of its type, which is defined as that text.
+// Runs a graph that contains TYPE in place of its type, which is defined by that text.
 class Side {
  public:
   Side(const middleware::Plugin& plugin, std::uint32_t domain, const std::string& yaml, const std::string& type,

@@ -1,4 +1,4 @@
-// The types that endpoints announce, and those of others that differ: on each middleware that leaves the process.
+// Announced types of endpoints, and differences between them, on each middleware that connects processes.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ class TypesElsewhere : public testing::TestWithParam<std::string> {
                              std::size_t process) {
     return std::make_unique<Side>(plugin_, domain_.id(), yaml, type, definition, process);
   }
-  // What is seen on a topic by one who has nothing there: "type user data" each.
+  // What a participant without endpoints discovers on a topic: "type user data" each.
   Lines seen(const std::string& topic) {
     Lines lines;
     for (const auto& one : observer_.remote_endpoints()) {
@@ -59,7 +59,7 @@ TEST_P(TypesElsewhere, AreToldInUserDataAsTheMiddlewaresOfRosTellThem) {
   ASSERT_EQ(hash.size(), std::string("RIHS01_").size() + 64);
   const Lines expected{"std_msgs::msg::dds_::ByteMultiArray_ typehash=" + hash + ";"};
   EXPECT_TRUE(eventually([&] { return seen("rt/chatter") == expected; }));
-  // Of a service, each message has its own; what clients tell of themselves comes first.
+  // Each message of a service has its own hash; the client's own user data come first.
   const auto caller = side(kServices, "my_msgs/srv/Ask", "perflab_msgs/Header header\n---\nperflab_msgs/Header header\n", 0);
   EXPECT_TRUE(eventually([&] { return seen("rq/askRequest").size() == 1 && seen("rr/askReply").size() == 1; }));
   for (const auto& [topic, message] : {std::pair{"rq/askRequest", "Request"}, std::pair{"rr/askReply", "Response"}}) {
@@ -92,7 +92,7 @@ TEST_P(TypesElsewhere, OfTheSameNameAndAnotherDefinitionAreNamedWithBothHashes) 
   EXPECT_TRUE(eventually([&] { return !differences(*talker).empty() && !differences(*listener).empty(); }));
   EXPECT_EQ(differences(*talker), line(here, there, "subscription"));
   EXPECT_EQ(differences(*listener), line(there, here, "publisher"));
-  // The middleware knows nothing of definitions.
+  // The middleware does not know definitions.
   EXPECT_TRUE(eventually([&] { return talker->live().unmatched().empty() && listener->live().unmatched().empty(); }));
 }
 

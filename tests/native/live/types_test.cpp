@@ -1,5 +1,5 @@
-// What is measured does not depend on the type: messages that do not say when they were due, or nothing at all, are
-// measured as those that do, since the sender leaves it behind.
+// The measurement does not depend on the type: messages without a due time, or without any measurement data,
+// are measured like others, because the sender stores the data.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@
 namespace perflab::graph {
 namespace {
 
-// A type as graphs name it, and what a publisher of it says of its size.
+// A type's name in graphs, and the size that a publisher sets.
 struct OfType {
   std::string text;
   std::string size;
@@ -35,7 +35,7 @@ std::shared_ptr<message::Formats> messages() {
   });
 }
 
-// `yaml` with the type for TYPE, and ", size: ..." or nothing for SIZE.
+// Replaces TYPE by the type, and SIZE by ", size: ..." or nothing.
 Graph graph_of(std::string yaml, const OfType& of, const std::shared_ptr<message::Formats>& types = messages()) {
   const auto replace = [&yaml](const std::string& what, const std::string& by) {
     for (std::size_t at = yaml.find(what); at != std::string::npos; at = yaml.find(what, at + by.size()))
@@ -48,7 +48,7 @@ Graph graph_of(std::string yaml, const OfType& of, const std::shared_ptr<message
 
 const OfType kWithHeader{"stamped1kb", ""};
 
-// All that a histogram says.
+// All values of a histogram.
 std::vector<std::int64_t> told(const measure::Histogram& histogram) {
   return {static_cast<std::int64_t>(histogram.count()), histogram.min(), histogram.max(), histogram.sum()};
 }
@@ -89,7 +89,7 @@ void expect_equal(const VirtualLab& lab, const VirtualLab& expected) {
 
 class TypesOf : public testing::TestWithParam<OfType> {};
 
-// The sender stalls now and then, so that messages are late when they leave.
+// The sender stalls now and then, so that messages leave late.
 constexpr const char* kStalled = R"(
 name: stalled
 processes:
@@ -198,7 +198,8 @@ class Mailbox final : public runtime::MessageHandler {
   std::vector<std::uint64_t> stamps;  // source time stamps
 };
 
-// A relay whose input another process publishes: the test does, and has that process's schedule.
+// A relay whose input is published by another process: simulated by the test, which has that process's
+// schedule.
 class Relayed : public testing::TestWithParam<OfType> {
  protected:
   static constexpr Nanoseconds kBase = VirtualLab::kBase;
@@ -240,7 +241,7 @@ processes:
     source_ = &runtime_.create_publisher(in);
     runtime_.create_subscription(executor, out, mailbox_);
     live_.set_writers(std::vector<WriterName>{{"/source", "/in", source_->identity()}});
-    // The publishers without a header in the order of the graph: /out, /in.
+    // Publishers without a header in graph order: /out, /in.
     if (format_.stamp != message::Stamp::kHeader) schedule_.emplace(2, memory_.number());
   }
 
@@ -263,7 +264,7 @@ processes:
     format_.write_stamp(header, !little_endian, bytes.data() + format_.stamp_at(bytes));
     return bytes;
   }
-  // The message that was made last.
+  // The last message made.
   void send(const std::vector<std::uint8_t>& bytes) { EXPECT_TRUE(source_->publish({{}, {}, bytes, stamp_})); }
   void run() {
     live_.start(kBase);
@@ -320,7 +321,7 @@ TEST_P(Relayed, IsTheMessageAsItCameWithAStampOfItsOwn) {
     } else {
       EXPECT_EQ(schedule_->find(0, i).due_ns, due_of(i)) << "left behind by the relay";
     }
-    // All the rest is as it was, in its byte order.
+    // The rest is unchanged, in its byte order.
     const auto at = static_cast<std::ptrdiff_t>(format_.stamp_at(got));
     ASSERT_EQ(got.size(), sent[i].size());
     std::copy_n(sent[i].begin() + at, format_.stamp_bytes, got.begin() + at);

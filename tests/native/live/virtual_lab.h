@@ -1,4 +1,4 @@
-// A graph in YAML, run to its end on the virtual runtime.
+// Runs a graph in YAML to its end on the virtual runtime.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What the instrument measures must equal what the virtual runtime injects.
+// The measurement must equal what the virtual runtime injects.
 #include <nlohmann/json.hpp>
 
 #include "../rows.h"
@@ -20,7 +20,7 @@ nodes:
     subscriptions: [{topic: chatter, type: stamped1kb}]
 )";
 
-// Two nodes in processes of their own, so that work in one does not delay the other.
+// Two nodes in separate processes, so that work in one does not delay the other.
 constexpr const char* kSplitPair = R"(
 name: pair
 processes:
@@ -80,11 +80,11 @@ TEST(Virtual, DispatchIsTheServiceTimeOfTheExecutor) {
   EXPECT_EQ(lab.edge("/chatter").dispatch()->min(), 40'000);
   EXPECT_EQ(lab.edge("/chatter").dispatch()->max(), 40'000);
   EXPECT_EQ(lab.edge("/chatter").latency().max(), 1'040'000);
-  EXPECT_EQ(lab.edge("/chatter").response().max(), 1'080'000);  // the timer's callback was served as well
+  EXPECT_EQ(lab.edge("/chatter").response().max(), 1'080'000);  // the timer's callback was served first
   EXPECT_EQ(lab.publisher("/chatter").publish_delay().max(), 40'000);
 }
 
-// Four timers of one executor that serves a callback in 1 ms.
+// Four timers of one executor that takes 1 ms per callback.
 std::string four_timers(const std::string& phase) {
   return "phase: " + phase + R"(
 nodes:
@@ -142,7 +142,7 @@ TEST(Virtual, TimersAsCreatedAreAsFarApartAsTheyWereCreated) {
   const VirtualLab lab(four_timers("as_created"), kNanosecondsPerSecond);
   const std::vector<TimerView>& timers = lab.live().timers();
   for (std::size_t i = 1; i < timers.size(); ++i) {
-    EXPECT_EQ(timers[i].offset_ns - timers[i - 1].offset_ns, 250'000);  // an endpoint lies between
+    EXPECT_EQ(timers[i].offset_ns - timers[i - 1].offset_ns, 250'000);  // one endpoint in between
   }
 }
 
@@ -152,7 +152,7 @@ TEST(Virtual, PublishCallIsTheDurationOfPublish) {
   EXPECT_EQ(lab.publisher("/chatter").publish_call().max(), 7'000);
 }
 
-// What is done to 100 messages, and what is counted.
+// What is done to 100 messages, and the expected counts.
 struct Disturbed {
   const char* name;
   const char* option;
@@ -201,7 +201,7 @@ TEST(Virtual, AllDisturbancesTogetherAgreeWithWhatWasInjected) {
 }
 
 TEST(Virtual, AFullHistoryDropsTheOldestAndTheGapShowsIt) {
-  // The listener is blocked 95 ms at a time and keeps 3 messages of the 9 or 10 that come meanwhile.
+  // The listener is blocked for 95 ms at a time and keeps 3 of the 9 or 10 messages that come meanwhile.
   const VirtualLab lab(R"(
 name: overflow
 processes:
@@ -223,8 +223,8 @@ processes:
   lab.expect_conservation();
 }
 
-// Coordinated omission: the sender stalls, the transport does not. What the old tools call latency says
-// nothing of it.
+// Coordinated omission: the sender stalls, the transport does not. Latency as defined by older tools does not
+// show it.
 TEST(Virtual, AStalledPublisherLeavesLatencyUnchangedWhileResponseShowsTheStall) {
   constexpr const char* kStalled = R"(
 name: stalled
@@ -246,10 +246,10 @@ processes:
   EXPECT_EQ(quiet.edge("/chatter").latency().max(), 1 * kMs);
   EXPECT_EQ(stalled.edge("/chatter").latency().max(), 1 * kMs);
   EXPECT_EQ(quiet.edge("/chatter").response().max(), 1 * kMs);
-  // A tick due together with the stall may be served before it; the next one waits the longest.
+  // A tick due together with the stall may be served before it; the next one waits longest.
   EXPECT_GE(stalled.edge("/chatter").response().max(), 196 * kMs);
   EXPECT_GE(stalled.publisher("/chatter").publish_delay().max(), 195 * kMs);
-  // Twenty of each hundred ticks fall into the stall, all late by their own share of it.
+  // Twenty of each hundred ticks fall into the stall, each late by a different amount.
   EXPECT_GE(*stalled.edge("/chatter").response().value_at_quantile(0.85), 20 * kMs);
 }
 
@@ -292,8 +292,8 @@ struct MoreOptions {
 };
 class WarmUpBetweenMeasured : public testing::TestWithParam<MoreOptions> {};
 
-// Messages of one publisher need not come in the order of their intended times, so some of the warm-up may be
-// sent between measured ones. That must not look like a loss.
+// Messages of one publisher need not be sent in order of their intended times, so some warm-up messages may
+// be sent between measured ones. That must not look like a loss.
 TEST_P(WarmUpBetweenMeasured, IsNoGap) {
   constexpr const char* kMixed = R"(
 name: mixed
@@ -332,7 +332,7 @@ INSTANTIATE_TEST_SUITE_P(, WarmUpBetweenMeasured,
                                                 {"Duplicated", {{"disturb.duplicate_every", "2"}}}}),
                          rows::by_name);
 
-// A callback that works for long must not delay, on the link, what others send meanwhile.
+// A long callback must not delay, on the link, what others send meanwhile.
 TEST(Virtual, TwoLanesOfAnInlineExecutorShareAPublisherWithoutDelayingEachOther) {
   Graph graph = parse_graph({{"t.yaml", R"(
 name: shared

@@ -1,4 +1,4 @@
-// Waitables in virtual time: every trigger is executed or coalesced, exactly as the times say.
+// Waitables in virtual time: every trigger is executed or coalesced, exactly as the times require.
 #include "virtual_lab.h"
 
 namespace perflab::graph {
@@ -42,8 +42,8 @@ nodes:
   EXPECT_FALSE(lab.live().triggered());
 }
 
-// A callback of 35 ms, triggered every 10 ms by somebody with another thread: while it runs three or four
-// triggers come, and are one.
+// A callback of 35 ms, triggered every 10 ms by another thread: while it runs three or four triggers come,
+// and coalesce.
 TEST(Waitables, TriggersThatFindOneUnansweredCoalesce) {
   const char* graph = R"(
 name: slow
@@ -96,7 +96,7 @@ nodes:
   EXPECT_EQ(counts.executed, 100u);
 }
 
-// Groups exclude each other also where there are threads enough.
+// Groups exclude each other even with enough threads.
 TEST(Waitables, OfOneNodeTakeTurnsAndOfTwoRunAtTheSameTime) {
   const auto graph = [](const std::string& nodes) {
     return "name: groups\nexecutors: [{id: 0, kind: multi_threaded, threads: 2}]\nnodes:\n" + nodes;

@@ -1,4 +1,4 @@
-// How goals start, end and fail, and that commands keep to the limits of the joints whatever a trajectory asks for.
+// How goals start, end and fail, and that commands stay within the joint limits for any trajectory.
 #include "manipulation/control/controller.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TrajectoryController::Settings settings_of_two() {
   return settings;
 }
 
-// A joint that is where it was commanded to be one cycle before.
+// A joint that is at the position commanded one cycle before.
 struct Rig {
   explicit Rig(const TrajectoryController::Settings& settings = settings_of_two()) : controller(settings) {
     controller.reset(positions);
@@ -83,7 +83,7 @@ TEST(Controller, AGoalStartsInTheNextCycleAndSucceedsAtItsEnd) {
   EXPECT_LE(goal->settling_ns(), 3 * kPeriod);
   EXPECT_NEAR(rig.positions[0], 0.5, 1e-9);
   EXPECT_NEAR(rig.positions[1], -0.4, 1e-9);
-  // A straight way in the space of joints, one cycle behind.
+  // A straight path in joint space, one cycle behind.
   EXPECT_NEAR(goal->tracking().path_length, std::hypot(0.5, 0.4), 2e-3);
   EXPECT_GT(goal->tracking().most, goal->tracking().rms());
   EXPECT_EQ(rig.controller.limited(), 0U);
@@ -102,7 +102,7 @@ TEST(Controller, AGoalMayStartAtAnInstantToCome) {
   ASSERT_EQ(later->status(), Status::kSucceeded);
   EXPECT_EQ(later->started_ns(), start);
   EXPECT_LE(later->settling_ns(), 3 * kPeriod);
-  // Of one that should have begun before, the rest is followed.
+  // If the start is in the past, the rest is followed.
   trajectory.points[0].positions = {0.0, 0.0};
   const auto rest = rig.controller.accept(trajectory, rig.controller.tolerances(), rig.now_ns - 200 * kMs);
   rig.run_for(190 * kMs);
@@ -147,7 +147,7 @@ TEST(Controller, WhatDoesNotComeToItsEndInTimeIsAborted) {
   rig.run_for(40 * kMs);
   ASSERT_EQ(goal->status(), Status::kAborted);
   EXPECT_EQ(goal->error(), TrajectoryError::kGoalToleranceViolated);
-  // Without a tolerance of position only standstill is asked for, as in the default configuration.
+  // Without a position tolerance only standstill is required, as in the default configuration.
   const auto other = rig.send(0.5, 0.0, 100 * kMs);
   rig.run_for(110 * kMs);
   EXPECT_EQ(other->status(), Status::kSucceeded);

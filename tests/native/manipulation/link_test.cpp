@@ -1,4 +1,4 @@
-// The memory that hardware and controller manager share: handed over, and never seen half-written.
+// The memory shared by hardware and controller manager: passed on, and never seen half-written.
 #include "manipulation/hardware/link.h"
 
 #include <gtest/gtest.h>

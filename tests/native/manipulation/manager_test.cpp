@@ -1,4 +1,4 @@
-// Which controllers run, and the running figures of their loop: ros2_control's words and names.
+// Running controllers and the statistics of their loop, with ros2_control's names and texts.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The simulated arm: it holds, falls, follows a trajectory within its limits, touches things, and does the same each time. And
-// the loop that paces it, on a clock of the test.
+// The simulated arm: it holds, falls, follows a trajectory within its limits, touches things, and is
+// deterministic. Also the loop that paces it, on a test clock.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ std::vector<double> velocity_limits() {
   return limits;
 }
 
-// The simulator without time: 1 kHz of physics, the controller in every second step.
+// The simulator without real time: 1 kHz of physics, the controller in every second step.
 struct Simulation {
   explicit Simulation(const std::string& scene = "empty")
       : world("panda", Scene::load(scene), {}),
@@ -66,7 +66,7 @@ struct Simulation {
   std::vector<double> drive;
 };
 
-// From rest to rest by a quintic, so slow that no joint exceeds `share` of its limits.
+// From rest to rest by a quintic, slow enough that no joint exceeds `share` of its limits.
 Trajectory quintic(const Positions& from, const Positions& to, double share) {
   double seconds = 0.01;
   const std::span<const JointLimits> limits = panda().limits();
@@ -87,7 +87,7 @@ TEST(World, HoldsItsPoseWithGravityCompensatedByTheDrives) {
     EXPECT_NEAR(simulation.world.positions()[joint], ready[joint], 1e-4) << joint;
     EXPECT_NEAR(simulation.world.velocities()[joint], 0.0, 1e-4) << joint;
   }
-  // Drives give the derivative of the potential energy, no more.
+  // The drives produce exactly the derivative of the potential energy.
   const std::vector<double> efforts(simulation.world.efforts().begin(), simulation.world.efforts().end());
   for (std::size_t joint = 0; joint < ready.size(); ++joint) {
     constexpr double kStep = 1e-5;
@@ -159,7 +159,7 @@ TEST(World, FollowsATrajectoryWithinTheLimitsAndSettlesSoon) {
         ASSERT_LE(simulation.world.positions()[joint], limits.upper + 1e-3);
       }
     }
-    if (touched) continue;  // through itself: these goals are not planned
+    if (touched) continue;  // self-collision: such goals would not be planned
     EXPECT_EQ(goal->status(), TrajectoryGoal::Status::kSucceeded);
     EXPECT_LE(goal->settling_ns(), 100 * kMs);
     EXPECT_LT(goal->tracking().most, 0.06);
@@ -268,7 +268,7 @@ TEST(World, AGraspedBoxMayTouchWhatItStoodOnUntilItIsLiftedAndNothingElse) {
   ASSERT_TRUE(simulation.world.holds("workpiece"));
   simulation.world.grasp("workpiece");
 
-  // Runs the motion until something is touched that should not be.
+  // Runs the motion until an unexpected contact.
   const auto moved = [&](const Positions& from, const Positions& to) {
     const auto goal = simulation.controller.accept(quintic(from, to, 0.3), simulation.controller.tolerances());
     std::optional<World::Touch> touch;
@@ -281,7 +281,7 @@ TEST(World, AGraspedBoxMayTouchWhatItStoodOnUntilItIsLiftedAndNothingElse) {
   const Positions above = at(0.5, 0.2, 0.40, around);
   const auto lifting = moved(around, above);
   EXPECT_FALSE(lifting.has_value()) << lifting->link << " " << lifting->other;
-  // Down beyond the table, which the box meets first.
+  // Down below the table top, which the box reaches first.
   const auto lowered = moved(above, at(0.5, 0.05, 0.23, above));
   ASSERT_TRUE(lowered.has_value());
   EXPECT_EQ(std::string(lowered->link), "workpiece");

@@ -1,4 +1,5 @@
-// What the arm's data says, where its links are, and what collides: known answers of the Panda, and properties over random states.
+// The arm's data, poses of its links, and collisions: known answers for the Panda, and properties over random
+// states.
 #include "manipulation/robot/robot.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,7 @@ TEST(Robot, ReadyHasTheFlangeWhereTheRealArmHasIt) {
   EXPECT_NEAR(flange.translation().x(), 0.30689, 1e-4);
   EXPECT_NEAR(flange.translation().y(), 0.0, 1e-9);
   EXPECT_NEAR(flange.translation().z(), 0.59028, 1e-4);
-  // The hand looks down; its tip is 0.1034 m below the flange.
+  // The hand points down; its tip is 0.1034 m below the flange.
   const Pose tip = state.pose(model->tip());
   EXPECT_NEAR(tip.translation().z(), flange.translation().z() - 0.1034, 1e-6);
   EXPECT_NEAR((flange.linear() * Eigen::Vector3d::UnitZ()).z(), -1.0, 1e-9);
@@ -185,7 +186,7 @@ TEST(Robot, ContactAndNearestAgree) {
     const auto nearest = state.nearest(0.5);
     const bool collides = state.collides();
     collisions += collides ? 1 : 0;
-    // Convex shapes are approximated to 1e-6 m by either algorithm.
+    // Both algorithms approximate convex shapes to 1e-6 m.
     if (collides) {
       ASSERT_TRUE(nearest.has_value());
       EXPECT_LT(nearest->distance, 1e-5);
@@ -245,7 +246,7 @@ TEST(Robot, EachThreadHasItsState) {
   EXPECT_EQ(alone[1], together[1]);
 }
 
-// What a film of a trial is made of: the same bodies, and a column for each number of MuJoCo's positions.
+// The parts of a film of a trial: the same bodies, and a column for each of MuJoCo's position numbers.
 TEST(Stage, HasEachLinkWithItsMeshAndEachObject) {
   const auto model = panda("pick_and_place");
   const Stage stage = stage_of(*model);

@@ -1,4 +1,4 @@
-// What a trajectory has to be like, and where the joints are at an instant.
+// Requirements on a trajectory, and the desired joint state at an instant.
 #include "manipulation/control/trajectory.h"
 
 #include <gtest/gtest.h>

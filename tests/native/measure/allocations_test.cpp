@@ -1,4 +1,4 @@
-// The measured path does not allocate: counted, not believed.
+// Proves by counting that the measured path does not allocate.
 #include "measure/allocations.h"
 
 #include <gtest/gtest.h>
@@ -146,7 +146,7 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
 
   DirectRuntime runtime;
   measure::MessageEventQueue events;
-  // In which some of the messages find room, and the others do not.
+  // A ring with room for some of the messages, but not for all.
   const graph::RecordingNeeds needs = graph::recording_needs(graph, 0, {});
   measure::MessageRing ring(1u << 20, needs.ends);
   graph::LiveGraph live(graph, 0, runtime, events,
@@ -175,7 +175,7 @@ TEST_P(AllocationsOf, AMessageFromTimerToCallbackAreNone) {
   EXPECT_EQ(contents + ring.lost_publications(0), 10'000u);
 }
 
-// A header that is copied; a place that is the same in every message, one that is found by walking, and none.
+// A header that is copied; a position that is the same in every message, one that must be searched, and none.
 INSTANTIATE_TEST_SUITE_P(
     , AllocationsOf,
     rows::of<Sent>({{"stamped1kb", 1024}, {"array1k", 1024}, {"unbounded_sequence", 1000}, {"sensor_msgs/msg/Imu", 0}}),

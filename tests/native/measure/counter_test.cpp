@@ -12,7 +12,7 @@
 namespace perflab::measure {
 namespace {
 
-// Counted by the kernel itself, so that it is there on every machine: CPU time, in nanoseconds.
+// A software counter, available on every machine: CPU time, in nanoseconds.
 constexpr ProcessCounter::Event kTaskClock{PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK};
 constexpr ProcessCounter::Event kNoSuchEvent{PERF_TYPE_SOFTWARE, 9999};
 
@@ -29,7 +29,7 @@ TEST(ProcessCounter, CountsInThreadsThatAreStartedAfterItAndThatHaveEnded) {
   ASSERT_TRUE(after);
   EXPECT_GE(after->count - before->count, 58'000'000u);
   EXPECT_GT(after->enabled_ns, before->enabled_ns);
-  EXPECT_EQ(after->running_ns, after->enabled_ns);  // a counter of the kernel's own is never short
+  EXPECT_EQ(after->running_ns, after->enabled_ns);  // software counters are never multiplexed
 }
 
 TEST(ProcessCounter, WhatIsNotThereIsNoCountAndSaysWhy) {

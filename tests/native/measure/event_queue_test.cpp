@@ -33,7 +33,7 @@ TEST(MessageEventQueue, AFullQueueDropsTheNewestAndCountsThem) {
   EXPECT_EQ(queue.dropped(), 5u);
 }
 
-// Each producer waits for room, so that nothing may be dropped: what is missing was lost.
+// Each producer waits for room, so nothing may be dropped: missing events were lost.
 TEST(MessageEventQueue, SeveralProducersLoseNothingWhileThereIsRoom) {
   MessageEventQueue queue;
   constexpr std::uint32_t kProducers = 4;
@@ -65,7 +65,7 @@ TEST(MessageEventQueue, SeveralProducersLoseNothingWhileThereIsRoom) {
   EXPECT_TRUE(in_order) << "an event is missing, or came twice";
 }
 
-// The contrary: producers that wait for nobody. What is not received was dropped, and that is counted.
+// The opposite: producers that do not wait. What is not received was dropped, and counted.
 TEST(MessageEventQueue, SeveralProducersCountEachEventThatDoesNotFit) {
   MessageEventQueue queue;
   constexpr std::uint64_t kEach = 50'000;

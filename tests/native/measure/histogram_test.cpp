@@ -157,7 +157,7 @@ TEST(HistogramMemory, EveryCountOfEveryHistogramHasItsOwnPlace) {
   std::vector<Histogram> histograms;
   for (int i = 0; i < 3; ++i) histograms.emplace_back(memory);
   const std::uint32_t end = counts_index(kHighestTrackable);
-  // Each histogram gets each of its counts, in another order, so that their blocks are interleaved.
+  // Each histogram fills its counts in a different order, so that their blocks are interleaved.
   for (std::uint32_t step = 0; step <= end; ++step) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       const std::uint32_t index = (step + i * (end / 3)) % (end + 1);
@@ -169,7 +169,7 @@ TEST(HistogramMemory, EveryCountOfEveryHistogramHasItsOwnPlace) {
   }
 }
 
-// Over hours ever more different values are seen once or twice: they cost a quarter of what frequent ones do.
+// Over hours more and more different values occur once or twice: they cost a quarter of frequent ones.
 TEST(HistogramMemory, RareValuesCostAByteEach) {
   using Width = HistogramMemory::Width;
   HistogramMemory memory(1);

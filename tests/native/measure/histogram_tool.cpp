@@ -1,5 +1,5 @@
-// Records the numbers on standard input and prints the histogram's encoding and its quantiles, so that a test
-// can set them beside another HdrHistogram library.
+// Records the numbers on standard input and prints the histogram's encoding and quantiles, so that a test can
+// compare it with another HdrHistogram library.
 #include <cstdio>
 #include <iostream>
 

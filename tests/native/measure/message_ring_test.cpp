@@ -28,7 +28,7 @@ void put(MessageRing& ring, std::uint64_t sequence, std::size_t size) {
   });
 }
 
-// Sizes that are no divisors of the ring's, so that records come to lie across its end at every place.
+// Sizes that do not divide the ring's, so that records reach its end at every position.
 TEST(MessageRing, GivesBackWhatWasPutOverManyRounds) {
   MessageRing ring(MessageRing::kLeastBytes, {.edges = 1, .publishers = 1});
   std::uint64_t next = 0;

@@ -1,4 +1,4 @@
-// Each definition of docs/method.md on short lists of messages.
+// Tests each definition of docs/method.md on short lists of messages.
 #include "measure/recorders.h"
 
 #include <gtest/gtest.h>
@@ -84,11 +84,12 @@ TEST(EdgeRecorder, ClassifiesByTheSmallerOfAbsoluteAndRelativeThreshold) {
   EXPECT_EQ(edge.recorder.on_time(), 1u);
   EXPECT_EQ(edge.recorder.late(), 2u);
   EXPECT_EQ(edge.recorder.too_late(), 1u);
-  // Unlike the original, too late messages stay in the statistics.
+  // Unlike in irobot_benchmark, too late messages stay in the statistics.
   EXPECT_EQ(edge.recorder.latency().max(), 10 * kMs + 1);
 }
 
-// They follow the period until the absolute limit is smaller; without a period only that one holds.
+// Limits follow the period until the absolute limit is smaller; without a period only the absolute one
+// applies.
 struct Limits {
   const char* name;
   double frequency_hz;

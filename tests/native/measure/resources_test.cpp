@@ -70,7 +70,7 @@ TEST(ResourceSampler, FindsTheCpuTimeOfANamedThread) {
   EXPECT_GE(*sample.cpu_interval_ns, 30'000'000);
 }
 
-// Threads that have run once, and wait.
+// Threads that have run once, and now wait.
 class Waiting {
  public:
   explicit Waiting(std::ptrdiff_t count) : ready_(count + 1) {
@@ -94,7 +94,8 @@ class Waiting {
   std::vector<std::thread> threads_;
 };
 
-// Of a thread of this process, as /proc has it: 'R' runs or waits for a CPU, 'S' sleeps; 0 where there is none.
+// State of a thread of this process in /proc: 'R' runs or waits for a CPU, 'S' sleeps; 0 if it does not
+// exist.
 char state_of(pid_t tid) {
   std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
   const std::string line{std::istreambuf_iterator<char>(file), {}};
@@ -115,7 +116,7 @@ TEST(ResourceSampler, AThreadThatDoesNotRunKeepsItsFigures) {
     const auto at = std::ranges::find(threads, "waits 0", &ThreadSample::name);
     return at == threads.end() ? ThreadSample{} : *at;
   };
-  // Until it has gone to sleep: one that others keep from the CPU does not run, either, and goes on later.
+  // Waits until it sleeps: a thread that is preempted does not run either, but continues later.
   ThreadSample before = found();
   while (state_of(before.tid) != 'S') before = found();
   before = found();
@@ -138,7 +139,7 @@ TEST(ResourceSampler, FindsAnyNumberOfThreadsWithABoundedNumberOfOpenFiles) {
   const std::ptrdiff_t before = open_files();
   {
     const Waiting waiting(kThreads);
-    // Also while a sample is taken no more are open.
+    // No more files are open during a sample, either.
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const rlimit few{static_cast<rlim_t>(before + 210), limit.rlim_max};

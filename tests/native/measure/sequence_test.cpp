@@ -32,7 +32,7 @@ void expect(const SequenceTracker& tracker, std::uint64_t received, std::uint64_
   }
 }
 
-// What comes, in its order, and what is counted of it.
+// A sequence of arrivals, and the expected counts.
 struct Stream {
   const char* name;
   std::vector<std::uint64_t> sequences;
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SequenceTracker, AnArrivalOlderThanTheWindowIsNotGuessed) {
   Tracked tracked({0, 1});
-  tracked.tracker.update(SequenceTracker::kWindow + 1);  // 1 is now the oldest that is remembered less one
+  tracked.tracker.update(SequenceTracker::kWindow + 1);  // 1 is now just older than the oldest remembered
   EXPECT_EQ(tracked.tracker.update(1), SequenceVerdict::kBeyondWindow);
   EXPECT_EQ(tracked.tracker.update(3), SequenceVerdict::kReordered);
   EXPECT_EQ(tracked.tracker.beyond_window(), 1u);

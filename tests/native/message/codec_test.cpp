@@ -14,7 +14,7 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// Types of definitions that a test writes down.
+// Types defined by a test.
 struct Defined {
   Library library;
   Types types{library};
@@ -40,7 +40,7 @@ void set_text(Object& object, const char* member, std::string_view value) {
   std::memcpy(text.data, value.data(), value.size());
 }
 
-// Everything that must hold of a filled message of a type.
+// Everything that must hold for a filled message of a type.
 void check(const Type& type, std::size_t size, std::uint64_t seed) {
   SCOPED_TRACE(type.name + ", seed " + std::to_string(seed));
   const Codec codec(type);
@@ -52,7 +52,7 @@ void check(const Type& type, std::size_t size, std::uint64_t seed) {
 
   for (const bool little_endian : {true, false}) {
     Object copy(type);
-    fill(copy, seed % 5, seed + 1);  // its memory is used again
+    fill(copy, seed % 5, seed + 1);  // its memory is reused
     ASSERT_TRUE(codec.decode(PlainCdr::encode(type, object.data(), little_endian), copy.data()));
     ASSERT_TRUE(copy == object) << (little_endian ? "little endian" : "big endian");
     ASSERT_EQ(encode(codec, copy), bytes);
@@ -107,7 +107,7 @@ TEST(Codec, SendsACharacterOfAWideTextInFourOctets) {
   EXPECT_EQ(encode(Codec(object.type()), object), expected);
 }
 
-// ---- what is copied at once ----
+// ---- what is copied in one step ----
 
 struct Shape {
   const char* name;
@@ -164,7 +164,7 @@ TEST(Codec, RandomTypesAreOnTheWireAsTheRulesSay) {
   }
 }
 
-// Every message, request, response, goal, ... that perflab brings.
+// Every built-in message, request, response, goal, ...
 TEST(Codec, AllThatPerflabBringsIsOnTheWireAsTheRulesSay) {
   Library library(brought());
   Types types(library);
@@ -177,14 +177,14 @@ TEST(Codec, AllThatPerflabBringsIsOnTheWireAsTheRulesSay) {
                "_GetResult_Response", "_FeedbackMessage"};
     for (const std::string& part : parts) {
       const Type& type = types.find(name + part);
-      if (type.size > 100'000) continue;  // of these the small ones of their family say the same
+      if (type.size > 100'000) continue;  // for larger types the small ones of their family suffice
       check(type, 5, ++checked);
     }
   }
   EXPECT_GT(checked, 400U);
 }
 
-// ---- what is no such message ----
+// ---- invalid messages ----
 
 TEST(Codec, RefusesEveryMessageThatIsCutShort) {
   for (const Shape& shape : kShapes) {
@@ -233,7 +233,7 @@ TEST(Codec, RefusesMoreThanABoundAllows) {
   }
 }
 
-// Who only looks for the end of a message sees the same messages as who reads them.
+// Code that only searches the end of a message must accept the same messages as decoding.
 TEST(Codec, RefusesTextsBeyondTheirBoundAlsoWhereTheyAreOnlyPassed) {
   Defined defined;
   defined.add("Free", "string s\nwstring w\nint64 last\n");
@@ -278,7 +278,7 @@ TEST(Codec, WritesNothingWhereThereIsTooLittleRoom) {
   EXPECT_EQ(bytes, Bytes(bytes.size(), 0xEE));
 }
 
-// ---- where a number stands ----
+// ---- positions of numbers ----
 
 TEST(Codec, TellsWhereANumberStandsInTheMessage) {
   Defined defined;

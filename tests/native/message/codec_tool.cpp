@@ -1,10 +1,10 @@
-// Answers a line of standard input with a line each, so that a test can set the codec beside another writer of CDR.
-// TYPE is a full name; HEX is a message with its encapsulation header.
+// Answers each line of standard input with one line, so that a test can compare the codec with another CDR
+// library. TYPE is a full name; HEX is a message with its encapsulation header.
 //
-//   decode TYPE HEX          the message, decoded and encoded again in this machine's byte order, or "refused"
+//   decode TYPE HEX          the message, decoded and encoded again in native byte order, or "refused"
 //   fill TYPE LENGTH SEED    a filled message (object.h)
 //   hash TYPE                RIHS01_...
-//   filter TYPE HEX FILTER   of a message: "yes", "no" or "malformed"; or what is wrong with the filter
+//   filter TYPE HEX FILTER   result for a message: "yes", "no" or "malformed"; or the error in the filter
 #include <iostream>
 #include <map>
 #include <memory>
@@ -24,7 +24,8 @@ namespace {
 
 using namespace perflab::message;
 
-// Tests are compiled without optimisation, and messages have megabytes: base/hex.h would be most of the time.
+// Tests are compiled without optimization, and messages have megabytes: base/hex.h would dominate the run
+// time.
 std::string to_hex(const std::vector<std::uint8_t>& bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text(2 * bytes.size(), '0');

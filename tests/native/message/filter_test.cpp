@@ -1,4 +1,4 @@
-// Content filters: what expressions mean, what is said of bad ones, and that messages are read in any form and never too far.
+// Content filters: the meaning of expressions, errors for bad ones, and safe reading of messages in any form.
 #include "message/filter.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class Filters : public testing::Test {
     put_at(offset, text);
   }
 
-  // In every form: either byte order, whole and in two pieces, and as a struct.
+  // In every form: both byte orders, whole and in two pieces, and as a struct.
   bool wants(const std::string& expression) {
     const Filter filter(type_, expression);
     const bool wanted = filter.match_object(object_.data());
@@ -107,7 +107,7 @@ TEST_F(Filters, AreExactWithNumbersOf64BitsAndWithFloats) {
   EXPECT_TRUE(wants("low = -9223372036854775808"));
   EXPECT_FALSE(wants("low = -9223372036854775807"));
   EXPECT_TRUE(wants("low < large"));
-  // A float32 is not the 0.1 of 64 bits.
+  // A float32 is not the 64-bit 0.1.
   EXPECT_FALSE(wants("at.y = 0.1"));
   EXPECT_TRUE(wants("at.y BETWEEN 0.0999 AND 0.1001"));
   put_at(type_.member("at")->offset + type_.member("at")->element.type->member("x")->offset, std::nan(""));
@@ -129,14 +129,14 @@ TEST_F(Filters, SayWhereAnExpressionIsWrongAndWhatWouldBeRight) {
       {"", "the expression is empty"},
       {"ende = 1", "character 1, 'ende': test/msg/Type has no field 'ende'; did you mean end?"},
       {"at.z = 1", "character 1, 'at.z': test/msg/Point has no field 'z'"},
-      {"end.x = 1", "'end' of test/msg/Type is no struct"},
+      {"end.x = 1", "'end' of test/msg/Type is not a struct"},
       {"at = 1", "is a struct; name one of its fields: frame, x or y"},
       {"blob = 1", "'blob' is an array or a sequence"},
       {"blob[0] = 1", "'blob' is an array or a sequence"},
       {"end[0] = 1", "character 4, '[': elements of arrays"},
       {"corners.x = 1", "'corners' is an array or a sequence"},
       {"wide = 'a'", "is a wstring, which is not supported"},
-      {"end", "character 4, at its end: a comparison is expected behind 'end'"},
+      {"end", "character 4, at its end: a comparison is expected after 'end'"},
       {"on", "a bool alone is written as = TRUE"},
       {"end =", "character 6, at its end: a field or a value is expected"},
       {"end = 'a'", "'end' is a number and ''a'' is a text; compare like with like"},
@@ -147,11 +147,11 @@ TEST_F(Filters, SayWhereAnExpressionIsWrongAndWhatWouldBeRight) {
       {"(end = 1", "a closing parenthesis is expected"},
       {"end = %0", "character 7, '%': parameters are not supported"},
       {"name LIKE 'a%'", "character 6, 'LIKE': is not supported"},
-      {"name = \"a\"", "texts stand in single quotes"},
-      {"name = 'a", "the text has no end"},
-      {"end = 12x", "character 7, '12x': is no number"},
-      {"end BETWEEN 1", "AND and the upper end are expected"},
-      {"end BETWEEN small AND 2", "the ends of BETWEEN are values"},
+      {"name = \"a\"", "write texts in single quotes"},
+      {"name = 'a", "the text is not closed"},
+      {"end = 12x", "character 7, '12x': is not a number"},
+      {"end BETWEEN 1", "AND and the upper limit are expected"},
+      {"end BETWEEN small AND 2", "the limits of BETWEEN must be values"},
       {"end ~ 1", "character 5, '~': is not part of a filter"},
   };
   for (const auto& [expression, part] : bad) {
@@ -180,7 +180,7 @@ TEST_F(Filters, NeverReadBehindTheBytesAndTellWhatIsNoMessage) {
     EXPECT_TRUE(match == Match::kYes || (match == Match::kMalformed && whole == 0)) << size;
     whole += match == Match::kYes ? 1 : 0;
   }
-  // Nothing behind the last field is needed.
+  // Nothing after the last field is needed.
   EXPECT_GT(whole, 1u);
   std::vector<std::uint8_t> other = bytes;
   other[1] = 6;  // XCDR2

@@ -1,4 +1,4 @@
-// Where the measurement sits in a message of any type, and how long messages are.
+// The position of measurement data in messages of any type, and message lengths.
 #include "message/format.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 using Bytes = std::vector<std::uint8_t>;
 using Texts = std::map<std::string, std::string>;
 
-// Types of definitions that a test writes down, in package "test".
+// Types defined by a test, in package "test".
 Formats defined(const std::string& text) {
   return Formats({{"test/msg/Inner", "string name\nfloat64[] values\n"},
                   {"test/msg/Plain", "uint8 a\nfloat64 b\n"},
@@ -36,7 +36,7 @@ struct Placed {
   std::string name;
   std::string text;
   Stamp stamp;
-  std::size_t position;  // in encoded bytes; 0 where it varies, or there is none
+  std::size_t position;  // in encoded bytes; 0 if it varies, or there is none
 };
 class Placement : public testing::TestWithParam<Placed> {};
 
@@ -48,7 +48,8 @@ TEST_P(Placement, IsThatOfTheFirstMemberThatCanHaveIt) {
   EXPECT_EQ(format.stamp_bytes, format.stamp == Stamp::kHeader ? 32u : format.stamp == Stamp::kTimeAndId ? 16u : 0u);
 }
 
-// Whatever stands before and behind: what is written is what is read, and what the codec finds in the stamp's members.
+// For anything before and after it: what is written is what is read, and what the codec decodes as the
+// stamp's members.
 TEST_P(Placement, IsWhereStampsAreWrittenAndRead) {
   Formats formats = defined(GetParam().text);
   const Format& format = *formats.find("test/msg/Type");
@@ -84,7 +85,7 @@ TEST_P(Placement, IsWhereStampsAreWrittenAndRead) {
         EXPECT_EQ(std::memcmp(place, &sent.published_ns, 8), 0);
         EXPECT_EQ(std::memcmp(place + 8, &sent.sequence, 8), 0);
       }
-      // A stamp of the message's byte order changes nothing but itself.
+      // Writing a stamp changes only the stamp.
       Bytes written = bytes;
       format.write_stamp(sent, is_swapped(written), written.data() + format.stamp_at(written));
       EXPECT_EQ(written, bytes);
@@ -183,7 +184,7 @@ TEST(EveryType, IsEncodedAsLongAsItSaysAndDecodedEqual) {
   for (const std::string& name : formats.names()) {
     SCOPED_TRACE(name);
     const Format& format = *formats.find(name);
-    if (!format.variable && format.type->size > 100'000) continue;  // larger ones are no different
+    if (!format.variable && format.type->size > 100'000) continue;  // larger ones behave the same
     constexpr std::uint32_t kLength = 20;
     const Encoded message = encode_filled(format, kLength);
     const std::size_t header =
@@ -224,13 +225,13 @@ INSTANTIATE_TEST_SUITE_P(
                       {"OfNumbers", "float64[] values\n", true, 0, "element"},
                       {"OfStructs", "Inner[<=7] inner\n", true, 7, "element"},
                       {"OfBooleans", "bool[] flags\n", true, 0, "element"},
-                      // Octets before texts before others.
+                      // Octets before strings before others.
                       {"OfOctetsBesideOthers", "string text\nfloat64[] values\nuint8[] data\n", true, 0, "byte"},
                       {"OfATextBesideOthers", "string text\nfloat64[] values\n", true, 0, "character"},
-                      // The largest bound; none where one has none.
+                      // The largest bound; none if any is unbounded.
                       {"OfSeveral", "uint8[<=4] a\nuint8[<=9] b\n", true, 9, "byte"},
                       {"OfSeveralOneWithoutABound", "uint8[<=4] a\nuint8[] b\n", true, 0, "byte"},
-                      // Within a struct it is not for the sender to choose.
+                      // Inside a nested struct it is not for the sender to choose.
                       {"OfAStructWithATextInIt", "Inner inner\n", false, 0, ""}}),
     rows::by_name);
 
@@ -309,7 +310,7 @@ TEST(FormatsOfServices, AreOfBothTheirMessages) {
   EXPECT_EQ(formats.find_request("my_msgs/srv/Ask")->type->name, "my_msgs/srv/Ask_Request");
   EXPECT_EQ(formats.find_response("my_msgs/Ask")->type->name, "my_msgs/srv/Ask_Response");
   EXPECT_EQ(formats.find_request("my_msgs/srv/Ask")->name, "my_msgs/srv/Ask");
-  // perflab's own are called as the messages in them.
+  // perflab's own services are named after their messages.
   EXPECT_EQ(formats.service_name("perflab_msgs/srv/Stamped10b"), "stamped10b");
   EXPECT_EQ(formats.full_service_name("stamped10b"), "perflab_msgs/srv/Stamped10b");
   for (const char* const none : {"", "array1k", "sensor_msgs/msg/Image", "my_msgs/srv/Aks"}) {

@@ -1,4 +1,4 @@
-// Keys of messages: which members they are of, how they stand on the wire, and their hashes.
+// Message keys: their members, wire format, and hashes.
 #include "message/key.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(Md5, TakesAnyPieces) {
 struct Keyed {
   std::string name;
   std::string text;
-  std::string holder;  // a type of the keys alone, in the same order
+  std::string holder;  // a type with only the keys, in the same order
   bool digests;
 };
 void PrintTo(const Keyed& one, std::ostream* out) { *out << one.name; }
@@ -62,7 +62,7 @@ class Keys : public testing::TestWithParam<Keyed> {
                   {"test/msg/Type", GetParam().text},
                   {"test/msg/Holder", GetParam().holder}}) {}
 
-  // What is decoded from a key, and encoded again.
+  // Decodes a key, and encodes it again.
   static Bytes again(const Type& holder, const Bytes& key) {
     Object object(holder);
     EXPECT_TRUE(Codec(holder).decode(key, object.data())) << to_hex(key);
@@ -87,7 +87,7 @@ TEST_P(Keys, AreTheSameWhateverByteOrderAndPiecesAMessageComesIn) {
     const Piece whole[] = {message};
     expected.resize(key.extract(whole, Key::In::kMessage, expected));
     ASSERT_GT(expected.size(), 4u);
-    // It is a message of the type that has the keys alone: nothing else, and all of it.
+    // It is a complete message of the type with only the keys.
     EXPECT_EQ(again(holder, expected), expected) << to_hex(expected);
     KeyHash expected_hash{};
     ASSERT_TRUE(key.hash(whole, Key::In::kMessage, expected_hash));
@@ -120,7 +120,7 @@ TEST_P(Keys, AreTheSameWhateverByteOrderAndPiecesAMessageComesIn) {
     const Bytes native = PlainCdr::encode(holder, parts.data(), true);
     const Piece turned[] = {native};
     EXPECT_TRUE(same(turned, Key::In::kKey));
-    // Room that is too small is not overrun.
+    // A buffer that is too small is not overrun.
     Bytes small(expected.size() - 1, 0xEE);
     EXPECT_EQ(key.extract(whole, Key::In::kMessage, std::span(small).first(3)), expected.size());
     EXPECT_EQ(small[3], 0xEE);

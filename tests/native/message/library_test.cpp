@@ -1,4 +1,4 @@
-// What is known, how it is called, and how structs within structs are judged.
+// Known interfaces, their names, and the checks of nested structs.
 #include "message/library.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ std::string error_of(Action action) {
   return {};
 }
 
-// A folder that goes with its test.
+// A folder that is removed with its test.
 class Folders : public testing::Test {
  protected:
   Folders() : root_(fs::path(testing::TempDir()) / ("interfaces." + std::to_string(getpid()))) {
@@ -106,12 +106,12 @@ TEST(FullName, ThatMeansSeveralIsRefused) {
   library.add_text("perflab_msgs/msg/XYZPoint", "", "a");
   library.add_text("perflab_msgs/msg/XyzPoint", "", "b");
   EXPECT_EQ(error_of([&] { static_cast<void>(library.full_name("xyz_point")); }),
-            "'xyz_point' means several: perflab_msgs/msg/XYZPoint or perflab_msgs/msg/XyzPoint; "
-            "write one of them");
+            "'xyz_point' is ambiguous: perflab_msgs/msg/XYZPoint or perflab_msgs/msg/XyzPoint; "
+            "use one of these");
   library.add_text("pkg/srv/Do", "---\n", "d");
   library.add_text("pkg/action/Do", "---\n---\n", "e");
   EXPECT_EQ(error_of([&] { static_cast<void>(library.full_name("pkg/Do")); }),
-            "'pkg/Do' means several: pkg/srv/Do or pkg/action/Do; write one of them");
+            "'pkg/Do' is ambiguous: pkg/srv/Do or pkg/action/Do; use one of these");
 }
 
 TEST(AddText, WantsAFullName) {
@@ -121,7 +121,7 @@ TEST(AddText, WantsAFullName) {
             "PACKAGE/action/NAME");
 }
 
-// ---- structs within structs
+// ---- nested structs
 
 TEST(Header, IsThatOfThePackageAndElseOfStdMsgs) {
   Library library(kBrought);
@@ -194,7 +194,7 @@ TEST(Depth, IsLimited) {
   Library deeper = chain(kMaxDepth + 1, "int32 a\n");
   EXPECT_EQ(error_of([&] { deeper.find("pkg/msg/N1"); }),
             "N64.msg:1:1: structs are nested more than 64 deep");
-  // The same when the inner ones are known to be sound already.
+  // The same if the inner ones are already checked.
   EXPECT_NO_THROW(deeper.find("pkg/msg/N2"));
   EXPECT_EQ(error_of([&] { deeper.find("pkg/msg/N1"); }), "N1.msg:1:1: structs are nested more than 64 deep");
 }
@@ -322,7 +322,7 @@ TEST_F(Folders, WithoutInterfacesAreRefused) {
   const fs::path file = write("file", "");
   EXPECT_EQ(refused(file), file.string() + ": no such folder");
   EXPECT_EQ(refused(root_),
-            root_.string() + ": no interface file in it; its place is PACKAGE/msg/NAME.msg, "
+            root_.string() + ": contains no interface file; expected PACKAGE/msg/NAME.msg, "
                              "PACKAGE/srv/NAME.srv or PACKAGE/action/NAME.action");
 }
 
@@ -335,7 +335,8 @@ TEST_F(Folders, ErrorsNameTheFile) {
   fs::remove(gone);
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Name"); }),
             bad.string() +
-                ":2:1: 'int32' has no name behind it; write TYPE NAME, TYPE NAME DEFAULT or TYPE NAME=VALUE");
+                ":2:1: 'int32' is not followed by a name; write  TYPE NAME, TYPE NAME DEFAULT or TYPE "
+                "NAME=VALUE");
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Large"); }),
             large.string() + ": 5242880 bytes; an interface file has at most 1048576");
   EXPECT_EQ(error_of([&] { library.find("pkg/msg/Gone"); }),
@@ -347,7 +348,7 @@ TEST_F(Folders, ThatCannotBeReadAreRefused) {
   const fs::path closed = root_ / "pkg/closed";
   fs::create_directory(closed);
   fs::permissions(closed, fs::perms::none);
-  // Root reads everything: as nobody, for a moment.
+  // Root can read everything, so act as nobody for a moment.
   const uid_t user = geteuid();
   constexpr uid_t kNobody = 65534;
   ASSERT_EQ(seteuid(user == 0 ? kNobody : user), 0);

@@ -1,4 +1,4 @@
-// Names on the wire, and irobot_benchmark's types: their sizes, bytes and services.
+// Wire names, and irobot_benchmark's types: their sizes, bytes and services.
 #include <gtest/gtest.h>
 
 #include <algorithm>

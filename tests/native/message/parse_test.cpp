@@ -1,4 +1,4 @@
-// The grammar: what a text says, and how a bad one is refused.
+// The grammar: the meaning of texts, and errors for bad ones.
 #include "message/parse.h"
 
 #include <gtest/gtest.h>
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
                          {"string C:\\dir", "C:\\dir"},
                          {"string grüße", "grüße"},
                          {"wstring \"日本\"", "日本"},
-                         {"string \"a#b\"", "\"a"}}),  // a comment begins wherever # is
+                         {"string \"a#b\"", "\"a"}}),  // a comment starts at any #
     rows::by_text);
 
 struct DefaultText {
@@ -267,7 +267,7 @@ TEST(Text, OfTheLargestSizeIsReadInOnePass) {
   EXPECT_GT(message(text).fields.size(), 70'000U);
 }
 
-// ---- bad files: <file>.expected is the line
+// ---- bad files: <file>.expected has the error
 
 std::vector<Path> bad_files() {
   std::vector<Path> files;
@@ -284,7 +284,7 @@ std::string contents(const Path& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// What the library says of it, with a newline; empty where it refuses nothing.
+// The library's error for it, with a newline; empty if there is none.
 std::string line_about(const Path& file) {
   Library library;
   library.add_text("geometry_msgs/msg/Point", "float64 x\n", "Point.msg");
@@ -300,7 +300,7 @@ std::string line_about(const Path& file) {
   return "";
 }
 
-// Not a test each: ctest starts a process for each, which takes longer than to parse a file.
+// A single test: ctest starts a process per test, which takes longer than parsing a file.
 TEST(BadFiles, AreRefusedWithTheExpectedLine) {
   const std::vector<Path> files = bad_files();
   EXPECT_FALSE(files.empty());

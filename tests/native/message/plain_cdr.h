@@ -1,5 +1,5 @@
-// CDR written out by its rules alone, a number at a time and in either byte order: what the compiled codec is compared
-// with.
+// CDR written directly by its rules, one number at a time and in either byte order, as the reference for the
+// compiled codec.
 #pragma once
 
 #include <cstdint>

@@ -26,13 +26,13 @@ std::vector<std::uint8_t> message(std::uint64_t number, std::size_t size) {
   return bytes;
 }
 
-// The caller has made room.
+// Precondition: there is room.
 void put(RingWriter& ring, std::size_t size) {
   std::ranges::copy(message(ring.next(), size), ring.place(size));
   ring.publish({.number = 0, .offset = 0, .size = size, .published_ns = 0, .source_ns = 0, .related = {}});
 }
 
-// As a writer of which readers want the last `depth` messages.
+// Like a writer whose readers want the last `depth` messages.
 void put_last(RingWriter& ring, std::size_t size, std::uint64_t depth) {
   while (!ring.has_room(size)) {
     if (ring.next() - ring.oldest() >= depth) {
@@ -69,7 +69,7 @@ TEST(Ring, MessagesGoAroundItIntact) {
   }
 }
 
-// Small messages go back to the beginning early, where large ones then find no room.
+// Small messages wrap around early, and large ones then find no room at the start.
 TEST(Ring, SizesThatChangeDoNotMakeItGrowForEver) {
   RingWriter ring(1, 0);
   RingReader reader(ring.file());
@@ -139,7 +139,7 @@ TEST(Ring, ReaderThatComesLateFindsWhatHasGrown) {
   for (std::uint64_t number = 1; number < 300; ++number) EXPECT_TRUE(is_intact(late, number));
 }
 
-// As one that is killed there: readers see only what is complete.
+// Like a writer killed at that point: readers only see complete messages.
 TEST(Ring, MessageThatIsNotPublishedIsNotThere) {
   RingWriter ring(1, 0);
   RingReader reader(ring.file());
@@ -163,7 +163,7 @@ TEST(Ring, WhatIsForgottenIsNotRead) {
   EXPECT_TRUE(is_intact(reader, 2));
 }
 
-// The writer overwrites what the reader is about to read; whatever the reader gets is whole.
+// The writer overwrites what the reader is about to read; the reader only gets intact messages.
 TEST(Ring, ReaderThatIsNotWaitedForNeverReadsWhatIsHalfOverwritten) {
   RingWriter ring(1, 0);
   constexpr std::uint64_t kEnd = 30'000;
@@ -183,9 +183,9 @@ TEST(Ring, ReaderThatIsNotWaitedForNeverReadsWhatIsHalfOverwritten) {
   reading.join();
 }
 
-// ---- a peer that shows something else ----
+// ---- a peer with invalid data ----
 
-// What another process may have written over a ring of one message.
+// What another process may have written into a ring of one message.
 struct Scribble {
   const char* name;
   void (*write)(RingHeader&, Entry& first);
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(
           }}}),
     rows::by_name);
 
-// What comes in the place of a file of a peer.
+// Something else in place of a peer's file.
 struct NoFile {
   const char* name;
   void (*expect_refusal)();
@@ -253,7 +253,7 @@ TEST(Board, NumbersThatArePassedOnAreOthers) {
 
 TEST(Board, BellsWakeWhoeverSleepsInAnotherMapping) {
   const auto board = Board::of_this_process();
-  Board other(duplicate(board->file()));  // as a peer has it
+  Board other(duplicate(board->file()));  // the peer's view of the board
   const std::uint32_t here = board->take_bell();
   const std::uint32_t there = board->take_bell();
   constexpr int kRounds = 20'000;
@@ -277,7 +277,7 @@ TEST(Board, BellsWakeWhoeverSleepsInAnotherMapping) {
 }
 
 TEST(Seats, AreAsManyAsTheyAreAndTheLateOneIsRefused) {
-  const auto domain = 1000 + static_cast<std::uint32_t>(getpid());  // of nobody else's
+  const auto domain = 1000 + static_cast<std::uint32_t>(getpid());  // unique to this process
   std::deque<support::Seat> seats;
   while (seats.size() < static_cast<std::size_t>(support::kSeats)) {
     seats.push_back(support::take_seat("shm", domain));

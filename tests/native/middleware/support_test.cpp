@@ -1,5 +1,5 @@
-// What plug-ins and the runtime on ROS 2 share: the network, what is set of DDS, and how the libraries are
-// told.
+// Shared code of plug-ins and the runtime on ROS 2: the network, DDS settings, and their translation for each
+// library.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@
 namespace perflab::middleware::support {
 namespace {
 
-// The text with which `action` is refused, and its status.
+// The error with which `action` is refused, and its status.
 template <typename Action>
 std::pair<perflab_status, std::string> refused(Action action) {
   try {
@@ -40,7 +40,7 @@ TEST(Network, TheLoopbackIsFoundWithItsAddress) {
 TEST(Network, WhatIsNoInterfaceIsRefusedWithThoseThatThereAre) {
   const auto [status, text] = refused([] { find_interface("rclcpp", "nowhere0"); });
   EXPECT_EQ(status, PERFLAB_BAD_OPTION);
-  EXPECT_TRUE(text.starts_with("rclcpp: network 'nowhere0' is not an interface")) << text;
+  EXPECT_TRUE(text.starts_with("rclcpp: network 'nowhere0' is not an active interface")) << text;
   EXPECT_NE(text.find(" lo"), std::string::npos) << text;
 }
 
@@ -54,7 +54,7 @@ TEST(Network, WithoutMulticastThereAreOnlySoManyParticipants) {
   EXPECT_EQ(text, "x: 104 participants on 'lo', which has no multicast; right would be at most 103");
 }
 
-// An endpoint that is right but for what is changed, and the text by which it is refused.
+// A valid endpoint with one change, and the error with which it is refused.
 struct Changed {
   const char* name;
   void (*change)(perflab_endpoint_settings&);
@@ -77,9 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
     , EndpointInDds,
     rows::of<Changed>({{"AsItIs", [](perflab_endpoint_settings&) {}, ""},
                        {"AnEmptyTopic", [](perflab_endpoint_settings& e) { e.topic = ""; },
-                        "x: an empty topic or type; right would be e.g. rt/amazon"},
+                        "x: topic or type is empty; right would be e.g. rt/amazon"},
                        {"NoTopic", [](perflab_endpoint_settings& e) { e.topic = nullptr; },
-                        "x: an empty topic or type; right would be e.g. rt/amazon"},
+                        "x: topic or type is empty; right would be e.g. rt/amazon"},
                        {"ALifespanOfZero", [](perflab_endpoint_settings& e) { e.qos.lifespan_ns = 0; },
                         "x: lifespan of 0 ns; right would be above 0, or infinite"},
                        {"ADepthOfZero", [](perflab_endpoint_settings& e) { e.qos.depth = 0; },
@@ -115,7 +115,7 @@ TEST(Library, TheLastLinesOfTheLogAreKept) {
   EXPECT_TRUE(log.lines().empty());
 }
 
-// Settings of a network that need not be there.
+// Settings of a network that need not exist.
 DdsSettings settings(const Interface& interface) {
   return {.middleware = "x", .network = "a<b", .interface = interface, .last_index = 18};
 }
@@ -209,7 +209,7 @@ TEST(CycloneDds, TheConfigurationSaysWhatIsSet) {
        "<LeaseDuration>10000000000 ns</LeaseDuration>", "<Peer address=\"127.0.0.1\"/>"});
 }
 
-// What a library is not told in some case.
+// A setting that a library does not get in some case.
 struct Untold {
   const char* name;
   std::string (*told)();

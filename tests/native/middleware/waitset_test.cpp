@@ -1,4 +1,4 @@
-// The wait-set that plug-ins share, with a reader that holds nothing but a number of messages.
+// The plug-ins' common wait-set, with a reader that only counts messages.
 #include "middleware/support/waitset.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ struct Subject {
   int participant = 0;
   WaitSet<Reader> set{participant};
 
-  // Nothing where the time is over.
+  // Empty on timeout.
   std::optional<Ready> wait(std::int64_t timeout_ns = 0, std::size_t capacity = 100) {
     Ready ready(capacity);
     std::size_t count = 0;
@@ -86,7 +86,7 @@ TEST(WaitSet, GoesOnWithTheFirstThatDidNotFit) {
     for (std::uint64_t& cookie : expected) cookie %= 200;
     EXPECT_EQ(subject.wait(0, 90), expected);
   }
-  // It begins with 160, which has nothing any more.
+  // It starts with 160, which has nothing any more.
   readers[160].take();
   EXPECT_EQ(subject.wait(0, 2), (Ready{161, 162}));
 }
@@ -152,7 +152,7 @@ TEST(WaitSet, TheEndOfAReaderEndsItsAttachment) {
   EXPECT_EQ(subject.wait(0, 1), Ready{1});
   gone.reset();
   EXPECT_EQ(subject.wait(), (Ready{3, 1}));
-  // The place of the last is given again, and nothing of it is left.
+  // The place of the last one is reused, without leftovers.
   for (int i = 0; i < 3; ++i) {
     Reader empty;
     {
@@ -192,7 +192,7 @@ TEST(WaitSet, AReaderReceivesWhileItsWaitSetEnds) {
   other.join();
 }
 
-// Each message is sent when the one before has been taken, so that a wait that misses one never ends.
+// Each message is sent when the previous one has been taken, so that a missed one blocks forever.
 TEST(WaitSet, NoMessageIsMissedByOneWhoIsAboutToSleep) {
   Subject there, back;
   Reader ping, pong;

@@ -1,4 +1,4 @@
-// What happens beside the measured path is kept or counted, whoever reports it and whenever.
+// Events besides the measured path are kept or counted, whoever reports them and whenever.
 #include "program/events.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Events : public testing::Test {
     event.count = 1;
     return event;
   }
-  // How many events are in the file, and how many it says were left out.
+  // How many events are in the file, and how many it reports as omitted.
   std::pair<std::uint64_t, std::uint64_t> kept_and_left_out(EventLog& log) {
     log.flush(file_, messages_);
     log.finish(file_, messages_, 1);

@@ -1,4 +1,4 @@
-// perflab-node on the simulator, spoken to over its control channel as perflab does.
+// perflab-node on the simulator, driven over its control channel as by perflab.
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr Nanoseconds kMs = 1'000'000;
-// Only a test that fails waits that long; the machine may be busy.
+// Only a failing test waits that long; the machine may be busy.
 constexpr Nanoseconds kPatience = 60 * kNanosecondsPerSecond;
 
 class Folder {
@@ -72,7 +72,7 @@ class Node {
     std::ofstream(file) << config;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) throw std::runtime_error("socketpair");
-    // So little that a progress line or two fill it, where nobody reads.
+    // So small that one or two progress lines fill it if nobody reads.
     for (const int end : ends) {
       const int smallest = 1;
       setsockopt(end, SOL_SOCKET, SO_SNDBUF, &smallest, sizeof smallest);
@@ -100,7 +100,7 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // The next line of one of these types; others are passed over.
+  // The next line of one of these types; skips others.
   json expect(const std::string& type, const std::string& or_type = {}) {
     const measure::MonotonicClock clock;
     for (const Nanoseconds end = clock.now() + kPatience; clock.now() < end && !control_->closed();) {
@@ -112,8 +112,8 @@ class Node {
   }
   void send(const json& line) { control_->send(line); }
 
-  // From the end of discovery to the end of the process; the last progress line. Nothing may be lost, so the
-  // queues of the graph must outlast a stall of the machine.
+  // From the end of discovery to the end of the process; returns the last progress line. Nothing may be lost,
+  // so the queues of the graph must survive a stall of the machine.
   json run() {
     const json created = expect("created");
     expect("ready");
@@ -172,7 +172,7 @@ nodes:
     subscriptions: [{topic: chatter, type: stamped1kb, qos: {depth: 1000}}]
 )";
 
-// There `serialize` and `deserialize` would be 0, which nobody measured.
+// `serialize` and `deserialize` would be 0, which is not a measurement.
 TEST(Node, InVirtualTimeNotEveryMessageIsEncodedForNoTimePassesMeanwhile) {
   const Folder folder;
   json graph = resolved(kPair);
@@ -192,7 +192,7 @@ TEST(Node, InVirtualTimeNotEveryMessageIsEncodedForNoTimePassesMeanwhile) {
   EXPECT_EQ(node.wait(), 2);
 }
 
-// Of messages between processes that do not say when they were due, it is looked up in memory that both have.
+// For messages between processes without a due time, it is looked up in shared memory.
 TEST(Node, WithoutMemoryForTheScheduleAGraphThatNeedsItIsRefused) {
   const auto graph = [](const std::string& type, bool together) {
     const std::string talker = "{name: talker, publishers: [{topic: chatter, type: " + type + ", period: 10ms}]}";
@@ -218,18 +218,18 @@ TEST(Node, WithoutMemoryForTheScheduleAGraphThatNeedsItIsRefused) {
     for (const std::string type : {"array1k", "geometry_msgs/msg/Twist"}) {
       const std::string said = refusal(type, process);
       const std::string line = std::string("process ") + process + ", schedule_fd: missing; messages of " + type +
-                               " on /chatter do not say when they were due, and process " + other +
+                               " on /chatter do not contain their due time, and process " + other +
                                " has the other end; right would be ";
       EXPECT_NE(said.find(line), std::string::npos) << said;
     }
     EXPECT_EQ(refusal("stamped1kb", process), "");
   }
-  // What stays in the process needs nobody's memory.
+  // Messages within the process need no shared memory.
   Node alone(folder, "alone", configuration(graph("array1k", true), "a", domain.id()));
   EXPECT_EQ(alone.expect("ready")["matched"], true);
 }
 
-// The middleware matches both, for they have one name; each says before the start why it will not.
+// The middleware matches both, because they have the same name; each reports the difference before the start.
 TEST(Node, TypesOfOneNameThatDifferBetweenProcessesAreWhatDiscoveryEndsWith) {
   const auto graph = [](const std::string& definition) {
     json one = resolved(R"(
@@ -283,10 +283,10 @@ nodes:
   ASSERT_TRUE(progress["conditions"].is_object()) << progress;
   ASSERT_EQ(progress["conditions"].size(), 1u);
   const json& flood = progress["conditions"]["message_flood"];
-  // The period may have been skipped on a busy machine, and then stands in not_sent.
+  // The period may have been skipped on a busy machine, and is then counted in not_sent.
   EXPECT_EQ(flood["sent"].get<int>() + flood["not_sent"].get<int>(), 400);
   EXPECT_GT(flood["sent"], 0);
-  // Of the two topics that it publishes, one is read.
+  // One of its two topics has a reader.
   EXPECT_EQ(flood["deliveries_expected"].get<int>(), flood["sent"].get<int>() / 2);
   EXPECT_GT(flood["received"], 0);
 
@@ -317,7 +317,7 @@ TEST(Node, WritesCheckpointsWhileNobodyReadsItsProgress) {
   node.send({{"type", "start"},
              {"at_ns", clock.now() + 2 * kNanosecondsPerSecond},
              {"writers", created["writers"]}});
-  // One line is about as long as what the socket holds, and there is one a second.
+  // One line is about as long as the socket's capacity, and there is one per second.
   const auto is_written = [&](const char* type, std::size_t count) {
     const Nanoseconds end = clock.now() + kPatience;
     while (node.records(type).size() < count && clock.now() < end)
@@ -327,7 +327,7 @@ TEST(Node, WritesCheckpointsWhileNobodyReadsItsProgress) {
   EXPECT_TRUE(is_written("progress", 6));
   const std::size_t written = node.records("checkpoint").size();
   EXPECT_TRUE(is_written("checkpoint", written + 3));
-  // Afterwards perflab hears of it again.
+  // Afterwards perflab receives messages again.
   node.send({{"type", "stop"}});
   node.expect("progress");
   node.expect("done");
@@ -341,18 +341,18 @@ TEST(Node, WithoutConditionsProgressDoesNotSpeakOfThem) {
   EXPECT_FALSE(node.run().contains("conditions"));
 }
 
-// Somebody else publishes and subscribes the same topic in the same domain.
+// Another program publishes and subscribes to the same topic in the same domain.
 TEST(Node, APeerTooManyIsNamedAndWaitedFor) {
   const Folder folder;
   const conformance::DomainLock domain;
   const json config = configuration(resolved(kPair), "pair", domain.id());
   std::optional<Node> stranger(std::in_place, folder, "stranger", config);
   stranger->expect("ready");
-  const std::string tail = " of 1 writers: somebody else uses domain " + std::to_string(domain.id());
+  const std::string tail = " of 1 writers: another program uses domain " + std::to_string(domain.id());
   std::vector<std::string> unmatched;
   const std::string expected = "/listener subscription /chatter: 2" + tail;
-  // A node whose own endpoints find each other before they find the stranger's is ready at once, and rightly
-  // so: then another one is asked.
+  // A node whose own endpoints match before they discover the stranger's is ready at once, correctly: then
+  // another one is tried.
   std::optional<Node> node;
   json line = {{"type", "ready"}};
   for (int attempt = 0; attempt < 10 && line["type"] == "ready"; ++attempt) {
@@ -404,7 +404,7 @@ TEST(Node, HiccupRecordsHowMuchLongerASleepTakes) {
   EXPECT_LE(hiccup["count"], 1'000);  // each sleep takes a millisecond at least
   EXPECT_EQ(hiccup["negative"], 0);   // and never less
   EXPECT_GE(hiccup["max_at_ns"], start["measured_from_ns"].get<Nanoseconds>() + kMs);
-  // What it waited for a CPU and what it was woken late by are all of it, where the kernel tells.
+  // Waiting for a CPU and being woken late add up to the total, if the kernel reports both.
   const json waited = node.records("checkpoint").back()["hiccup_waited"];
   const json woken_late = node.records("checkpoint").back()["hiccup_woken_late"];
   ASSERT_EQ(waited.is_null(), !std::filesystem::exists("/proc/thread-self/schedstat"));
@@ -412,7 +412,7 @@ TEST(Node, HiccupRecordsHowMuchLongerASleepTakes) {
   EXPECT_EQ(waited["count"], hiccup["count"]);
   EXPECT_EQ(waited["sum"].get<Nanoseconds>() + woken_late["sum"].get<Nanoseconds>(),
             hiccup["sum"].get<Nanoseconds>());
-  // All sleeps together last no longer than the measured part, but for the last one.
+  // All sleeps except the last one together are no longer than the measured part.
   const auto slept = hiccup["count"].get<Nanoseconds>() * kMs + hiccup["sum"].get<Nanoseconds>();
   EXPECT_LE(slept - hiccup["max"].get<Nanoseconds>(), kNanosecondsPerSecond);
   bool found = false;

@@ -37,7 +37,7 @@ std::uint64_t of_thread(int tid) {
   return count;
 }
 
-// The compiler must not see that nothing is done with the memory.
+// Hides from the compiler that the memory is unused.
 void* kept(void* memory) {
   asm volatile("" : "+r"(memory) : : "memory");
   return memory;
@@ -48,7 +48,7 @@ struct Change {
   std::uint64_t thread = 0;
 };
 
-// What `action` does to the counters while no other thread runs.
+// The change of the counters by `action` while no other thread runs.
 template <typename Action>
 Change change_of(const Action& action) {
   const AllocationCounts before = of_process();
@@ -66,8 +66,8 @@ void expect_change(const Change& change, std::uint64_t count, std::uint64_t byte
   EXPECT_EQ(change.thread, count);
 }
 
-// Allocations that are planted: their function is not inlined, and does something after the call, so that it stands on
-// the stack.
+// Planted allocations: their function is not inlined, and does something after the call, so that it is on the
+// stack.
 [[gnu::noinline]] void planted_allocation(std::size_t size) {
   std::free(kept(std::malloc(size)));
   asm volatile("");
@@ -115,7 +115,7 @@ bool watch(bool on) {
 }
 
 TEST(Sites, APlantedAllocationIsFoundByThreadAndFunction) {
-  caller_of_the_planted(5);  // nobody watches
+  caller_of_the_planted(5);  // not being watched
   ASSERT_TRUE(watch(true));
   caller_of_the_planted(7);
   int other = 0;
@@ -136,7 +136,7 @@ TEST(Sites, APlantedAllocationIsFoundByThreadAndFunction) {
   EXPECT_EQ(found[1].tid, other);
   EXPECT_EQ(found[1].count, 2u);
   for (const Found& one : found) {
-    // The innermost is who called the allocator, and nothing of the library that counts is among them.
+    // The innermost function is the caller of the allocator; no function of the counting library is included.
     ASSERT_GE(one.functions.size(), 2u);
     EXPECT_NE(one.functions[0].find("planted_allocation"), std::string::npos) << one.functions[0];
     EXPECT_NE(one.functions[1].find("caller_of_the_planted"), std::string::npos) << one.functions[1];
@@ -170,7 +170,7 @@ TEST(Preload, ThoseOfSomeThreadsAreLeftOut) {
     EXPECT_TRUE(beside(both.data(), both.size(), &without_both));
   }).join();
   counted(after_other);
-  // What an ended thread has allocated is not lost.
+  // Allocations of an ended thread are not lost.
   EXPECT_GE(after_other - before, 3u);
   EXPECT_LE(after_other - before, 3u + 2u);  // glibc's own for the thread
   EXPECT_EQ(without_both, before);
@@ -261,7 +261,8 @@ TEST(Preload, AKnownNumberIsCountedExactlyInEachThread) {
   const AllocationCounts process_after = of_process();
   for (std::size_t i = 0; i < tids.size(); ++i) EXPECT_EQ(of_thread(tids[i]) - before[i], 1'000 * (i + 1));
   EXPECT_GE(process_after.count - process_before.count, 10'000u);
-  EXPECT_LT(process_after.count - process_before.count, 10'100u);  // and what it takes to start four threads
+  EXPECT_LT(process_after.count - process_before.count, 10'100u);  // including what starting four threads
+                                                                   // takes
   {
     const std::lock_guard lock(mutex);
     leave = true;
@@ -271,7 +272,7 @@ TEST(Preload, AKnownNumberIsCountedExactlyInEachThread) {
 }
 
 // More threads than the library has counters for, one after the other: each is counted from 0, and the totals
-// keep those that have ended.
+// include ended ones.
 TEST(Preload, ThreadsThatCameAndWentStayInTheTotals) {
   constexpr std::uint64_t kThreads = 3'000;
   constexpr std::uint64_t kEach = 5;
@@ -282,7 +283,7 @@ TEST(Preload, ThreadsThatCameAndWentStayInTheTotals) {
     std::thread([&wrong] {
       for (std::uint64_t n = 0; n < kEach; ++n) std::free(kept(std::malloc(24)));
       std::uint64_t count = 0;
-      // A few more than its own at most: what the C library itself does at the beginning of a thread.
+      // At most a few more than its own: the C library allocates when a thread starts.
       if (!g_thread(gettid(), &count) || count < kEach || count > kEach + 10) ++wrong;
     }).join();
   }

@@ -1,5 +1,5 @@
-// Structs of generated messages, beside message::Object: for every type that perflab brings the same defaults, and each reads
-// what the other one wrote. Their offsets and sizes are asserted where they are defined.
+// Structs of generated messages compared with message::Object: for every built-in type they have the same
+// defaults, and each reads what the other wrote. Offsets and sizes are asserted in the headers.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -21,7 +21,7 @@ using message::Object;
 using messages::Sequence;
 using messages::Text;
 
-// A struct, whatever it is.
+// Any struct.
 struct Kind {
   const char* name;
   const char* hash;
@@ -52,7 +52,7 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-// One of them in memory of its own.
+// An instance in its own memory.
 class Value {
  public:
   explicit Value(const Kind& kind) : kind_(kind), memory_(kind.size + sizeof(std::max_align_t)) { kind_.make(data()); }
@@ -89,9 +89,10 @@ TEST(Messages, OfAllTypesAreWhatObjectsAre) {
     EXPECT_TRUE(Object(type, copy.data()) == filled);
     EXPECT_EQ(kind.equal(copy.data(), made.data()), Object(type) == filled);
 
-    kind.assign(filled.data(), made.data());  // into memory that it has
+    kind.assign(filled.data(), made.data());  // into existing memory
     EXPECT_TRUE(Object(type, made.data()) == filled);
-    ASSERT_TRUE(message::assign(type, Object(type).data(), made.data()));  // and by those who know no C++ of it
+    ASSERT_TRUE(message::assign(type, Object(type).data(), made.data()));  // and by code without C++
+                                                                           // knowledge of the type
     EXPECT_TRUE(Object(type, made.data()) == Object(type));
 
     const message::Codec codec(type);
@@ -101,7 +102,7 @@ TEST(Messages, OfAllTypesAreWhatObjectsAre) {
       return bytes;
     };
     const std::vector<std::uint8_t> bytes = encoded(copy.data());
-    EXPECT_EQ(bytes.size(), encoded(filled.data()).size());  // what is between fields may differ
+    EXPECT_EQ(bytes.size(), encoded(filled.data()).size());  // padding may differ
     Value decoded(kind);
     ASSERT_TRUE(codec.decode(bytes, decoded.data()));
     EXPECT_TRUE(kind.equal(decoded.data(), filled.data()));
@@ -133,7 +134,7 @@ TEST(Messages, TextsAndSequencesAreThoseOfObjects) {
   Sequence<Text<>, 3> other = names;
   names.resize(1);
   names.resize(2);
-  EXPECT_EQ(names[1], "");  // not what it was
+  EXPECT_EQ(names[1], "");  // unlike before
   EXPECT_EQ(other[1], "b");
   other = std::move(names);
   EXPECT_EQ(other.size(), 2u);

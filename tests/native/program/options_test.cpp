@@ -1,4 +1,4 @@
-// Options of a program: what is right, and the line that says what is not.
+// Options of a program: valid values, and the error for invalid ones.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -60,7 +60,7 @@ TEST(Options, AreReadAsTheirKinds) {
 TEST(Options, ThatAreWrongHaveALine) {
   const json none = json::object();
   EXPECT_EQ(refused(none, [](Options& o) { o.integer("a", {}, 1, 5); }),
-            "options: misses the key 'a'; right would be a whole number from 1 to 5");
+            "options: lacks the key 'a'; right would be a whole number from 1 to 5");
   EXPECT_EQ(refused({{"a", 6}}, [](Options& o) { o.integer("a", {}, 1, 5); }),
             "options.a: is 6; right would be a whole number from 1 to 5");
   EXPECT_EQ(refused({{"a", 1.5}}, [](Options& o) { o.integer("a"); }), "options.a: is 1.5; right would be a whole number");

@@ -1,5 +1,5 @@
-// Scheduling as asked for, applied, inherited and read back. Where rights are missing, the error must name
-// the limit.
+// Scheduling as requested, applied, inherited and read back. Without privileges, the error must name the
+// limit.
 #include "realtime/scheduling.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ ThreadState self() { return read_thread(gettid()).value(); }
 
 std::vector<int> all_cpus() { return self().cpus; }
 
-// Runs `body` in a thread of its own, so that what it sets ends with it.
+// Runs `body` in a separate thread, so that its settings end with it.
 template <typename Body>
 void in_a_thread(Body body) {
   std::thread(body).join();

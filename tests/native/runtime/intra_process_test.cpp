@@ -1,4 +1,4 @@
-// The rules by which a message is handed out within a process: those of rclcpp's IntraProcessManager.
+// Delivery of messages within a process, by the rules of rclcpp's IntraProcessManager.
 #include "runtime/dds/intra_process.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ struct Rule {
   bool keep;              // the middleware needs it as well
   std::size_t copies;     // of each message
   std::size_t originals;  // takers that got the message itself
-  bool sharing_alike;     // those who share got the same one
+  bool sharing_alike;     // sharing takers got the same one
 };
 
 class HandingOut : public testing::TestWithParam<Rule> {};
@@ -75,7 +75,7 @@ TEST_P(HandingOut, FollowsTheRule) {
   if (result.kept) distinct.insert(result.kept.get());
   EXPECT_EQ(distinct.size(), rule.copies + 1);
   EXPECT_EQ(originals, rule.originals);
-  // Nobody else has what an owner got.
+  // An owner's message is not shared.
   for (const TestTaker& taker : owning) {
     for (const TestTaker& other : sharing) EXPECT_NE(taker.got.front().get(), other.got.front().get());
     EXPECT_NE(taker.got.front().get(), result.kept.get());
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(, HandingOut,
                                          Rule{1, 0, true, 0, 1, true},  // the middleware reads what all share
                                          Rule{3, 0, true, 0, 3, true},  //
                                          Rule{0, 1, true, 1, 1,
-                                              true},  // ... or a copy, as the message is given away
+                                              true},  // ... or a copy, if the message is given away
                                          Rule{1, 1, true, 1, 1, true},  // which it shares
                                          Rule{2, 2, true, 2, 1, true}),
                          [](const auto& info) {
@@ -155,7 +155,7 @@ TEST(Ring, DropsTheOldestWhenItIsFull) {
 struct Stricter {
   const char* name;
   void (*strengthen)(perflab_qos&);
-  const char* policy;  // that does not go with what is offered; null: each end's own
+  const char* policy;  // a policy that does not match the offered one; null: defaults
 };
 class IncompatiblePolicy : public testing::TestWithParam<Stricter> {};
 

@@ -34,7 +34,7 @@ TimerSettings ticks(Nanoseconds period_ns, std::int64_t first, std::int64_t last
       .name = "t", .period_ns = period_ns, .from_ns = (first - 1) * period_ns, .until_ns = last * period_ns};
 }
 
-// A timer with a period of 10, looked at at some instants, at each until nothing is due.
+// A timer with a period of 10, run at certain instants until nothing is due.
 struct Schedule {
   const char* name;
   Nanoseconds base;
@@ -43,8 +43,8 @@ struct Schedule {
   Nanoseconds made_up_for;
   std::vector<Nanoseconds> looks;
   std::vector<Nanoseconds> ticks;
-  std::vector<std::pair<Nanoseconds, std::uint64_t>> skipped;  // from when, how many
-  Nanoseconds next;                                            // due; 0: the last tick has been
+  std::vector<std::pair<Nanoseconds, std::uint64_t>> skipped;  // since when, and how many
+  Nanoseconds next;                                            // next due time; 0: the last tick has passed
 };
 class TimerTable : public testing::TestWithParam<Schedule> {};
 
@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
           {{20, 2}, {50, 4}},
           0},
          {"MakesUpForWhatIsNotTooLate", 0, 1, 9, true, 25, {30}, {10, 20, 30}, {}, 40},
-         // 52 is the earliest that is wanted at 77.
+         // 52 is the earliest that still runs at 77.
          {"AndSkipsTheRest", 0, 1, 9, true, 25, {30, 77}, {10, 20, 30, 60, 70}, {{40, 2}}, 80}}),
     rows::by_name);
 
@@ -128,7 +128,7 @@ TEST(Arrivals, OfALateBurstOneTickIsLeftWhereTicksAreSkipped) {
   EXPECT_EQ(timer.next_due(), 80);
 }
 
-// What is skipped does not depend on how much of it is skipped at once.
+// Skipping does not depend on how many ticks are skipped at once.
 TEST(Arrivals, AfterALongStallWhatIsSkippedIsCountedToTheLastTick) {
   for (const Nanoseconds made_up_for : {0, 1, 25, 40}) {
     for (const std::int64_t burst : {1, 3}) {
@@ -138,7 +138,7 @@ TEST(Arrivals, AfterALongStallWhatIsSkippedIsCountedToTheLastTick) {
         settings.burst = burst;
         settings.skip_missed = true;
         settings.made_up_for_ns = made_up_for;
-        // By the rule itself: the latest that is due, or the first that is not too late; never beyond the last.
+        // By the rule itself: the latest due tick, or the first that is not too late; never beyond the last.
         const std::int64_t gap = 10 * burst, last = settings.until_ns / gap * burst;
         const auto due = [&](std::int64_t k) { return (k + burst - 1) / burst * gap; };
         std::int64_t chosen = 1;
@@ -181,7 +181,7 @@ TEST(Arrivals, PoissonGapsAreExponentialAndThoseOfASeed) {
   EXPECT_NEAR(mean, 1.0, 0.013);
   EXPECT_NEAR(squares / gaps - mean * mean, 1.0, 0.04);
   EXPECT_NEAR(static_cast<double>(longer) / gaps, 0.3679, 0.006);
-  EXPECT_NEAR(products / gaps, 0.0, 0.013);  // one gap tells nothing of the next
+  EXPECT_NEAR(products / gaps, 0.0, 0.013);  // gaps are uncorrelated
   EXPECT_EQ(all_of(settings), ticks);
   settings.seed = 8;
   EXPECT_NE(all_of(settings), ticks);
@@ -204,13 +204,13 @@ TEST(Arrivals, AnUnthrottledTickIsDueWhenTheOneBeforeHasBeenServed) {
   EXPECT_TRUE(TimerSchedule(settings, recorder).done());
 }
 
-// Each is told at 1'045 that nothing after 1'050 ticks.
+// At 1'045 each learns that nothing ticks after 1'050.
 TEST(TimerEnd, WhatIsDueByThenIsServedAndNothingAfterIt) {
   struct Row {
     const char* name;
     TimerSettings settings;
     std::vector<Nanoseconds> ticks;
-    bool sleeps;  // beyond the end, and does not wake for it
+    bool sleeps;  // beyond the end, without waking up for it
   };
   for (const Row& row : {
            Row{"periodic", {.name = "t", .period_ns = 10}, {1'010, 1'020, 1'030, 1'040, 1'050}, false},

@@ -19,7 +19,7 @@ namespace {
 constexpr Nanoseconds kMs = 1'000'000;
 constexpr Nanoseconds kBase = 1'000 * kMs;
 
-// Who ran and when, in ms after the start.
+// Who ran when, in ms after the start.
 using Log = std::vector<std::pair<char, Nanoseconds>>;
 
 class Worker final : public MessageHandler {
@@ -92,7 +92,7 @@ class Virtual : public testing::Test {
   std::deque<Burst> bursts_;
 };
 
-// Who takes which of the messages of a burst, and when.
+// Which messages of a burst each reader takes, and when.
 struct Reader {
   char name;  // also of its topic
   Nanoseconds work_ms;
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(, VirtualExecutor,
                                            {{'b', 1}, {'a', 1}},
                                            "aaab",
                                            {{'a', 1}, {'b', 2}, {'a', 3}, {'a', 4}}},
-                                          // z alone is there when the first cycle collects.
+                                          // Only z is there when the first cycle collects.
                                           {"SingleThreadedTakesReadersInTheOrderOfTheirCreation",
                                            ExecutorKind::kSingleThreaded,
                                            0,
@@ -190,7 +190,7 @@ TEST_F(Virtual, SaysHowMessagesPass) {
   EXPECT_FALSE(passing.loaned);
 }
 
-// What only an operating system has.
+// Requests that need an operating system.
 struct Asked {
   const char* name;
   void (*ask)(VirtualRuntime&);

@@ -1,5 +1,4 @@
-// What is written is read back by perflab's own reader; babeltrace2 reads the recorder's traces in
-// tests/python/trace.
+// Output is read back by perflab's own reader; babeltrace2 reads the recorder's traces in tests/python/trace.
 #include "tracing/ctf_writer.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +42,7 @@ class Writer : public testing::Test {
     writer.event(stream, 3, time_ns, [n](CtfBytes& bytes) { bytes.put(n); });
   }
 
-  // Of a CPU: times and numbers.
+  // Times and numbers read from a CPU's stream.
   struct Read {
     std::vector<std::int64_t> times;
     std::vector<std::uint64_t> numbers;
@@ -70,7 +69,7 @@ class Writer : public testing::Test {
     return result;
   }
 
-  // Of a CPU whose last event was then; the last of all was at 300.
+  // For a CPU with this last event; the last of all was at 300.
   std::optional<ctf::LedgerEntry> missing_end(unsigned cpu, std::int64_t last_ns) const {
     const fs::path path = settings.folder;
     const auto set = ctf::TraceSet::open(std::span(&path, 1));
@@ -121,7 +120,7 @@ TEST_F(Writer, WhatWasFlushedIsThereWithoutAnEnd) {
   tick(*writer, 0, 100, 1);
   writer->flush();
   tick(*writer, 0, 200, 2);
-  delete writer;  // as if it were killed
+  delete writer;  // as if killed
   const Read got = read(0);
   EXPECT_EQ(got.numbers, (std::vector<std::uint64_t>{1}));
   EXPECT_TRUE(got.ledger.empty());

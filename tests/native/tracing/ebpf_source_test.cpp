@@ -1,5 +1,5 @@
-// The BPF source on this machine's kernel. Where it may not be used, everything that needs it is skipped and
-// says why.
+// The BPF source on this machine's kernel. If it is not permitted, all tests that need it are skipped with
+// the reason.
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -83,15 +83,14 @@ struct Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
   void write_byte() const { [[maybe_unused]] const auto n = write(ends[1], "x", 1); }
-  // False when the other end is gone.
+  // False if the other end is closed.
   [[nodiscard]] bool read_byte() const {
     char byte;
     return read(ends[0], &byte, 1) == 1;
   }
 };
 
-// A process that waits for go() and then does its work; several times if it is told so. It ends with this
-// object.
+// A process that waits for go() and then does its work, repeatedly if requested. It ends with this object.
 class Child {
  public:
   template <typename Work>
@@ -117,7 +116,7 @@ class Child {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void go() const { go_.write_byte(); }
-  // What the work wrote.
+  // Output of the work.
   template <typename T>
   [[nodiscard]] T answer() const {
     T value{};
@@ -136,7 +135,7 @@ class Child {
   bool ended_ = false;
 };
 
-// What one of the two players knows of itself.
+// A player's own data.
 struct Player {
   pid_t tid = 0;
   std::int64_t begin_ns = 0, end_ns = 0;
@@ -192,7 +191,7 @@ struct Recorded {
   std::string filename;
 };
 
-// Everything that a source brings.
+// All events of a source.
 class Recording {
  public:
   void drain(Source& source, std::int64_t timeout_ns) {
@@ -215,7 +214,7 @@ class Recording {
     for (const Loss& loss : losses) events += loss.events;
     return events;
   }
-  // Of which the kernel does not say the CPU: runs of programs that it left out.
+  // Losses without a CPU: program runs that the kernel skipped.
   [[nodiscard]] std::uint64_t missed() const {
     std::uint64_t events = 0;
     for (const Loss& loss : losses) events += loss.cpu ? 0 : loss.events;
@@ -286,9 +285,8 @@ TEST_F(EbpfSourceLive, EventsOfACpuComeInTheOrderOfTimeAndWhoCameIsWhoLeaves) {
     if (event.kind == EventKind::fork) begun.insert(event.other);
     if (event.kind != EventKind::switched) continue;
     const auto known = running.find(cpu);
-    // There are kernels whose tracepoint leaves out switches of some threads for every tracer, ftrace
-    // included. Of these the thread that comes tells, where the kernel has a tracepoint for it, but for its
-    // first time.
+    // On some kernels the tracepoint omits switches of some threads for every tracer, including ftrace. The
+    // incoming thread reports these, if the kernel has a tracepoint for it, except for its first time.
     const bool asked = says_who_came ? !begun.contains(event.subject)
                                      : known != running.end() && players.contains(known->second);
     if (known != running.end() && known->second != event.subject && asked) ++contradictions;
@@ -301,7 +299,7 @@ TEST_F(EbpfSourceLive, EventsOfACpuComeInTheOrderOfTimeAndWhoCameIsWhoLeaves) {
 TEST_F(EbpfSourceLive, WhatATinyRingCannotTakeIsCountedAndPlaced) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   Child child(ping_pong_work(allowed_.back(), 1000), 2);
-  // The same events, since both keep those of the child alone.
+  // The same events, because both only keep those of the child.
   const auto large = open_ebpf_source(keeping({child.pid()}, 1u << 24));
   const auto tiny = open_ebpf_source(keeping({child.pid()}, page));
   Recording of_large, of_tiny;
@@ -343,10 +341,10 @@ Key key_of(const SchedulerEvent& e) {
 
 TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNothingElse) {
   const unsigned cpu = allowed_.back();
-  // Several programs left out by the kernel would make the two sources differ; that it does so often is not
-  // to be expected.
+  // Several program runs skipped by the kernel would make the two sources differ; several in a row are
+  // unlikely.
   for (int attempt = 0;; ++attempt) {
-    // A tree with threads, a program that is executed, and a process that outlives its parent's work.
+    // A tree with threads, an exec, and a process that outlives its parent's work.
     Child tree([cpu](int) {
       run_on(cpu);
       const pid_t program = fork();
@@ -363,7 +361,7 @@ TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNo
       busy.join();
       waitpid(program, nullptr, 0);
     });
-    // Strangers on the same CPU, so that the tree has to wait for them.
+    // Unrelated processes on the same CPU, so that the tree has to wait for them.
     Child strangers([cpu](int) {
       run_on(cpu);
       const std::int64_t until = now_ns() + 30 * kMillisecond;
@@ -372,7 +370,7 @@ TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNo
     const auto everything = open_ebpf_source(keeping({}, 1u << 24));
     const auto filtered = open_ebpf_source(keeping({tree.pid()}, 1u << 24));
     everything->start(), filtered->start();
-    // Those of the tree that are there already; a sanitizer adds one of its own.
+    // Existing threads of the tree; a sanitizer adds one of its own.
     const std::vector<ProcThread> there = threads_below(tree.pid());
     tree.go(), strangers.go();
     tree.wait_for_work(), strangers.wait_for_work();
@@ -384,7 +382,7 @@ TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNo
     ASSERT_EQ(of_everything.lost() + of_filtered.lost(), 0u);
 
     std::ranges::stable_sort(of_everything.all, {}, [](const Recorded& one) { return one.event.time_ns; });
-    // The filter that is applied to sources that have none.
+    // The filter applied to sources without one.
     ProcessTree reference;
     for (const ProcThread& thread : there) reference.add({.pid = thread.pid, .tid = thread.tid});
     std::map<unsigned, std::vector<Key>> expected, got;
@@ -396,14 +394,14 @@ TEST_F(EbpfSourceLive, TheFilterKeepsTheTreeAndTheSwitchesWhileOneOfItWaitsAndNo
         ++others;
       }
     }
-    // Without what the filter adds of its own, which it does where a thread of the tree moved to a CPU that somebody held.
+    // Without events that the filter adds itself when a thread of the tree moves to an occupied CPU.
     for (const Recorded& one : of_filtered.all) {
       if (static_cast<std::size_t>(one.event.kind) < kKernelEvents) got[one.cpu].push_back(key_of(one.event));
     }
     EXPECT_EQ(got, expected);
     EXPECT_GT(of_filtered.all.size(), 400u);
     EXPECT_GT(others, 400u);
-    // The one that keeps everything began earlier and ended later.
+    // The unfiltered source started earlier and ended later.
     EXPECT_GT(filtered->filtered_out(), 400u);
     EXPECT_LE(filtered->filtered_out(), others);
     EXPECT_EQ(everything->filtered_out(), 0u);
@@ -464,7 +462,7 @@ TEST_F(EbpfSourceLive, ARootCanBeAddedLater) {
   EXPECT_GT(woken_by(before, child.pid()), 0u);
   EXPECT_GT(woken_by(before, stranger.pid()), 0u);
   EXPECT_GT(woken_by(after, child.pid()), 0u);
-  // The threads of the other one wake each other, none of which is of the tree.
+  // The threads of the other process wake each other; none belongs to the tree.
   EXPECT_EQ(woken_by(after, stranger.pid()), 0u);
 }
 
@@ -534,7 +532,7 @@ TEST_F(EbpfSourceLive, NothingComesBeforeItStartsOrAfterItStops) {
   EXPECT_EQ(after.all.size(), 0u);
 }
 
-// The reader sleeps until a quarter of a ring is full, or its time is over.
+// The reader sleeps until a quarter of a ring is full, or a timeout.
 TEST_F(EbpfSourceLive, TheReaderIsNotWokenForEachEvent) {
   Child child(ping_pong_work(allowed_.back(), 2000));
   const auto source = open_ebpf_source(keeping({child.pid()}, 1u << 20));
@@ -556,7 +554,7 @@ TEST_F(EbpfSourceLive, TheReaderIsNotWokenForEachEvent) {
   EXPECT_GT(recording.all.size(), 8000u);
 }
 
-// Programs of other kinds may keep a tracepoint's events from all others.
+// Other kinds of program may withhold a tracepoint's events from all others.
 TEST_F(EbpfSourceLive, OthersThatTraceTheSamePointStillSeeItsEvents) {
   perf_event_attr attributes{};
   attributes.type = PERF_TYPE_TRACEPOINT;
@@ -582,7 +580,7 @@ TEST_F(EbpfSourceLive, OthersThatTraceTheSamePointStillSeeItsEvents) {
   close(counter);
 }
 
-// perf's record of an event is what the kernel's own tracepoint says; the programs read its structures
+// perf's record of an event has the values of the kernel's own tracepoint; the programs read its structures
 // instead.
 TEST_F(EbpfSourceLive, WhatPerfSaysOfAThreadIsWhatTheProgramsSay) {
   const auto perf = open_perf_source({});
@@ -638,7 +636,7 @@ TEST_F(EbpfSourceLive, WhatPerfSaysOfAThreadIsWhatTheProgramsSay) {
 
 constexpr std::int64_t kClocksApartNs = 50'000;  // of two sources that take the time of one event
 
-// Sleepers that wait for each other's CPU, are preempted there, and move.
+// Threads that sleep, wait for each other's CPU, are preempted there, and migrate.
 void sleep_and_compute(int answer) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i) {
@@ -654,7 +652,7 @@ void sleep_and_compute(int answer) {
   [[maybe_unused]] const auto n = write(answer, "x", 1);
 }
 
-// One source does not hear the wake-ups that another one does: what it recovers must be these.
+// One source does not see wake-ups that another one sees: what it recovers must be these.
 TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
   Child child(sleep_and_compute);
   SourceSettings deaf = keeping({child.pid()}, 1u << 24);
@@ -668,7 +666,7 @@ TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
   child.wait_for_end();
   heard.finish(*hears), recovered.finish(*recovers);
 
-  // Of each thread in the order of time: when it fell asleep, was woken and came.
+  // Per thread in order of time: when it fell asleep, was woken and switched in.
   std::map<std::int32_t, std::vector<SchedulerEvent>> of_thread;
   std::ranges::stable_sort(heard.all, {}, [](const Recorded& one) { return one.event.time_ns; });
   for (const Recorded& one : heard.all) {
@@ -678,7 +676,7 @@ TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
     if (event.kind == EventKind::switched) of_thread[event.other].push_back(event);
   }
   std::vector<std::int64_t> differences;
-  // Those that this machine keeps from both.
+  // Those that this machine withholds from both.
   const auto kept_from_both = [&](const SchedulerEvent& event) {
     return std::ranges::any_of(heard.all, [&](const Recorded& one) {
       return one.event.kind == EventKind::wakeup_recovered && one.event.subject == event.subject &&
@@ -714,19 +712,18 @@ TEST_F(EbpfSourceLive, AWakeUpThatIsNotHeardIsRecoveredWhereItWas) {
        {std::pair("least", 0.0), {"p1", 0.01}, {"median", 0.5}, {"p99", 0.99}, {"most", 1.0}})
     RecordProperty(name, std::to_string(at(share)) + " ns");
   RecordProperty("n", std::to_string(differences.size()));
-  // Sleeps take 200 us and more. A kernel that works slowly between its clock and the program may be late,
-  // but not for most.
+  // Sleeps take 200 us or more. A kernel that is slow between its clock and the program may be late, but not
+  // for most.
   EXPECT_LT(std::abs(at(0.5)), 50'000);
   EXPECT_EQ(heard.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup_recovered; }),
             hears->recovered_wakeups());
   EXPECT_EQ(recovered.count([](const SchedulerEvent& e) { return e.kind == EventKind::wakeup; }), 0u);
 }
 
-// Who had the CPUs for which threads waited of which it heard nothing: what a source that keeps everything
-// saw.
+// Holders of the CPUs for which threads waited unseen, compared with a source that sees everything.
 TEST_F(EbpfSourceLive, WhoHadTheCpuIsWhoWasSwitchedTo) {
   Child child(sleep_and_compute), beside([](int) {
-    std::vector<std::thread> threads;  // that keep every CPU from the tree, and come and go
+    std::vector<std::thread> threads;  // threads that keep every CPU from the tree, intermittently
     for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i)
       threads.emplace_back([i] {
         for (int round = 0; round < 150; ++round) {
@@ -759,14 +756,15 @@ TEST_F(EbpfSourceLive, WhoHadTheCpuIsWhoWasSwitchedTo) {
     EXPECT_LE(since, until);
     const auto& there = came[static_cast<unsigned>(one.event.target_cpu)];
     const auto next = there.upper_bound(since + (until - since) / 2);
-    if (next == there.begin()) continue;  // it came before the other source was started
+    if (next == there.begin()) continue;  // it arrived before the other source started
     ++told;
     if (std::prev(next)->second != one.event.subject) ++others;
   }
   RecordProperty("told", std::to_string(told));
   RecordProperty("others", std::to_string(others));
   ASSERT_GT(told, 50u);
-  // Both take the time of a switch one after the other, and a CPU may be told of while it goes on.
+  // The two take the time of a switch one after the other, and a CPU's holder may be recorded while it goes
+  // on.
   EXPECT_LE(others, told / 20);
 }
 
@@ -783,7 +781,7 @@ TEST_F(EbpfSourceLive, BadSettingsAreSaid) {
 
 using Numbers = std::set<std::uint32_t>;
 
-// All that the kernel has, of everybody.
+// All objects in the kernel, of any owner.
 Numbers numbers_in_kernel(bpf_cmd next) {
   Numbers numbers;
   bpf_attr attributes{};
@@ -835,7 +833,7 @@ TEST_F(EbpfSourceLive, NothingIsLeftInTheKernelOfAProcessThatWasKilled) {
 
   kill(recorder.pid(), SIGKILL);
   recorder.wait_for_end();
-  // The kernel cleans up behind its back.
+  // The kernel cleans up asynchronously.
   const auto left = [&] {
     return any_of(programs, numbers_in_kernel(BPF_PROG_GET_NEXT_ID)) ||
            any_of(maps, numbers_in_kernel(BPF_MAP_GET_NEXT_ID));
@@ -847,7 +845,7 @@ TEST_F(EbpfSourceLive, NothingIsLeftInTheKernelOfAProcessThatWasKilled) {
 // Rights
 // ------------------------------------------------------------------------------------------------------------------
 
-// What a process that first gives something up is told.
+// The error for a process that first gives something up.
 template <typename GiveUp>
 std::string refusal_after(GiveUp give_up) {
   Pipe answer;
@@ -894,7 +892,7 @@ TEST_F(EbpfSourceLive, AFilterOfSystemCallsIsSuspectedWhereTheCapabilitiesAreThe
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
   });
-  EXPECT_NE(text.find("although the capabilities are there: a seccomp filter"), std::string::npos) << text;
+  EXPECT_NE(text.find("although the capabilities are present: a seccomp filter"), std::string::npos) << text;
   EXPECT_NE(text.find("`docker run --privileged --pid=host`"), std::string::npos) << text;
 }
 

@@ -1,4 +1,4 @@
-// What the scheduler's model says of a recording that has only what concerns process trees.
+// The scheduler model on a recording that only has what concerns process trees.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ TEST(FilteredRecording, OfOthersNothingIsClaimedButThatTheyRanWhereSomebodyWaite
   r.kept(1, 7);
   r.switched(10, 0, 0, kPreempted, 7);
   r.switched(20, 0, 7, kPreempted, 8);
-  r.switched(30, 0, 8, kPreempted, 7);  // 8 could run on: what it does from here on is not recorded
+  r.switched(30, 0, 8, kPreempted, 7);  // 8 could continue: what it does from here on is not recorded
   r.switched(40, 0, 7, kPreempted, 9);
   r.switched(45, 0, 9, kSleeping, 8);
   r.switched(50, 0, 8, kSleeping, 7);
@@ -105,8 +105,8 @@ TEST(FilteredRecording, ChildrenOfTheTreeAreOfIt) {
   EXPECT_EQ(r.states_of(17), "woken@1 13-20, running@1 20-30, blocked 30-40, woken@1 40-42");
 }
 
-// Two CPUs and some threads, of which 1 and 2 are the tree; what happens is recorded in full, and through the
-// filter.
+// Two CPUs and some threads, of which 1 and 2 are the tree; everything is recorded both in full and through
+// the filter.
 class Machine {
  public:
   explicit Machine(unsigned seed) : random_(seed) {
@@ -144,7 +144,7 @@ class Machine {
     }
   }
 
-  // Until the tree sleeps; then something of the tree happens last.
+  // Continues until the tree sleeps; the last event belongs to the tree.
   void end() {
     for (int cpu = 0; cpu < 2; ++cpu) {
       while (current_[cpu] != 0 || !queue_[cpu].empty()) switch_to(cpu, 1, pick(cpu));
@@ -231,8 +231,7 @@ std::vector<std::string> parts_of(const std::string& text) {
   return parts;
 }
 
-// Who held a CPU on which nothing was switched before the thread was moved on, the filtered recording cannot
-// know.
+// The filtered recording cannot know the holder of a CPU that had no switch before the thread was migrated.
 void expect_same_holds(const std::string& filtered, const std::string& full, const std::string& migrations) {
   const auto ours = parts_of(filtered), all = parts_of(full);
   ASSERT_EQ(ours.size(), all.size()) << filtered << "\n" << full;

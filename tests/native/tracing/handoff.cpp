@@ -1,10 +1,10 @@
-// Pairs of threads that wake each other up through pipes, on one CPU each pair:
+// Pairs of threads that wake each other up through pipes, each pair on one CPU:
 //
 //   handoff PAIRS ROUNDS
 //   {"begin_ns":1,"end_ns":2,"threads":[{"tid":7,"voluntary":1000,"involuntary":3}]}
 //
-// The kernel's own counts of each thread's switches, taken by the thread at its end: what a recording of all
-// of them must have.
+// The kernel's own counts of each thread's switches, read by the thread when it ends: a complete recording
+// must have the same.
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>

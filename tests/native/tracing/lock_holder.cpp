@@ -1,13 +1,13 @@
-// A lock that is held by a thread which is kept from its CPU while another one waits for the lock:
+// A lock whose holder is kept from its CPU while another thread waits for the lock:
 //
 //   lock_holder normal|inherit|none CPU HOG_MS [wait]
 //   {"pid":7,"holder":8,"hog":9,"waiter":10,"mutex":"0x7ffc...","waited_ns":1}
 //
 // All three threads are on that CPU. The holder (OTHER) takes the mutex and works; the hog (RR 50) spins; the
-// waiter (RR 80) wants the mutex, and the hog goes on for HOG_MS of its own CPU time. With `inherit` the mutex
-// hands the waiter's priority to the holder. With `none` nobody takes the mutex, and the waiter waits for as
-// long at a condition variable, to which somebody signals. The first line is written when the waiter is about
-// to wait, without waited_ns. With `wait` a line from standard input ends hog and work instead.
+// waiter (RR 80) wants the mutex, and the hog continues for HOG_MS of its own CPU time. With `inherit` the
+// mutex passes the waiter's priority to the holder. With `none` nobody takes the mutex, and the waiter waits
+// as long at a condition variable, which is signalled. The first line is written when the waiter is about to
+// wait, without waited_ns. With `wait` a line on standard input ends hog and work instead.
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -25,8 +25,8 @@ constexpr long long kWorkNs = 5'000'000;
 pthread_mutex_t mutex;
 pthread_mutex_t other_mutex = PTHREAD_MUTEX_INITIALIZER;
 pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-bool signalled = false;  // under other_mutex
-bool takes = true;       // whether the mutex is used
+bool signalled = false;  // guarded by other_mutex
+bool takes = true;       // the mutex is used
 std::atomic<int> holder_tid, hog_tid, waiter_tid;
 std::atomic<bool> held, waits_to_be_told, told_to_end, about_to_wait;
 std::atomic<long long> hog_ns, waited_ns;
@@ -68,7 +68,7 @@ void* hog(void*) {
   begin(hog_tid, "hog");
   while (!about_to_wait) {
   }
-  // Where this thread runs now, the waiter sleeps.
+  // If this thread runs now, the waiter sleeps.
   const long long end_ns = read_ns(CLOCK_THREAD_CPUTIME_ID) + hog_ns;
   while (waits_to_be_told ? !told_to_end : read_ns(CLOCK_THREAD_CPUTIME_ID) < end_ns) {
   }
@@ -114,7 +114,7 @@ void until(Condition&& holds) {
   while (!holds()) usleep(200);
 }
 
-// The first thread is not in the way of the others, nor they in its.
+// Keeps the first thread and the others on different CPUs.
 void stay_off(int cpu) {
   cpu_set_t cpus;
   check(sched_getaffinity(0, sizeof cpus, &cpus), "reading the CPUs");

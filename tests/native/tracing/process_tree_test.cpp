@@ -48,7 +48,7 @@ TEST_F(Tree, KeepsTheSwitchesOfACpuForWhichAThreadOfItWaits) {
   EXPECT_FALSE(switched(1, 8, kSleeping, 9));  // another CPU
   EXPECT_TRUE(switched(0, 9, kSleeping, 7));
   EXPECT_TRUE(switched(0, 7, kSleeping, 9));
-  EXPECT_FALSE(switched(0, 9, kSleeping, 8));  // nobody waits any more
+  EXPECT_FALSE(switched(0, 9, kSleeping, 8));  // no thread waits any more
   EXPECT_TRUE(about(EventKind::wakeup, 7, 1));
   EXPECT_TRUE(switched(1, 8, kSleeping, 9));
   EXPECT_TRUE(about(EventKind::migrate, 7, 0));
@@ -92,8 +92,8 @@ TEST_F(Tree, AThreadThatExecutesAProgramTakesTheNumberOfItsProcess) {
   EXPECT_TRUE(about(EventKind::wakeup, 7));
 }
 
-// The first thread ends, another takes its number, waits for a CPU and sleeps, and only then it is said that
-// it executed.
+// The first thread ends, another takes its number, waits for a CPU and sleeps, and only then its exec is
+// reported.
 TEST_F(Tree, TheNumberOfAFirstThreadThatEndedIsOfTheTreeUntilItsProcessIsGone) {
   const auto thread_of_7 = [&](int tid) {
     SchedulerEvent event;

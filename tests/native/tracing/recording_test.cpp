@@ -1,4 +1,4 @@
-// A recording of a source that says what the test wants.
+// A recording of a source scripted by the test.
 #include "tracing/scheduler/recording.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST_F(Recorded, ASwitchFromAnotherThanTheOneThatCameIsAChainBreak) {
   EXPECT_EQ(totals.lost, 0U);
 }
 
-// A source switches off CPU by CPU: what comes after the first is there of some only.
+// A source is switched off CPU by CPU: after the first one only some have events.
 TEST_F(Recorded, EveryCpuEndsWhenTheRecordingDoes) {
   Recording recording(settings, source);
   source.batches = {{0, {switched(10, 1, 2)}}, {1, {switched(20, 3, 4)}}};
@@ -165,7 +165,7 @@ TEST_F(Recorded, ATreeLeavesOutTheRestInTheOrderOfAllCpus) {
   woken.time_ns = t + 20;
   woken.subject = own;
   woken.target_cpu = 1;
-  // CPU 1 comes first in the batch; the wake-up on CPU 0 decides which of its switches are kept.
+  // CPU 1 comes first in the batch; the wake-up on CPU 0 determines which of its switches are kept.
   source.batches = {{1,
                      {switched(t + 1, own, 50), switched(t + 10, 50, 51), switched(t + 30, 51, 52),
                       switched(t + 40, 52, own)}},
@@ -178,7 +178,7 @@ TEST_F(Recorded, ATreeLeavesOutTheRestInTheOrderOfAllCpus) {
   EXPECT_EQ(recording.totals().events, 4U);
 }
 
-// What lies in the buffers when a root comes happened before.
+// Events in the buffers when a root is added happened before.
 TEST_F(Recorded, ARootLeavesTheTimesOfWhatWasNotDrainedYet) {
   for (const bool filtering : {false, true}) {
     SCOPED_TRACE(filtering);
@@ -198,7 +198,7 @@ TEST_F(Recorded, ARootLeavesTheTimesOfWhatWasNotDrainedYet) {
     ASSERT_GT(written.size(), 3U);
     EXPECT_EQ((std::vector<std::int64_t>(written.begin(), written.begin() + 3)),
               (std::vector<std::int64_t>{t - 9'000'000, t - 5'000'000, t - 1'000'000}));
-    EXPECT_GE(written[3], t);  // who is of the tree
+    EXPECT_GE(written[3], t);  // a thread of the tree
   }
 }
 

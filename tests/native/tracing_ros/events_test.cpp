@@ -1,4 +1,4 @@
-// What the `dds` runtime tells a tracer, and in which order: as rclcpp 28 does.
+// Trace events of the `dds` runtime, and their order: as in rclcpp 28.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -17,7 +17,7 @@ using tracing::testing::names;
 using tracing::testing::Recorded;
 using Names = std::vector<std::string>;
 
-// Publishers are of the node whose callbacks run, so that there is no other executor that tells something.
+// Publishers belong to the node whose callbacks run, so that no other executor emits events.
 class Traced : public Lab {
  protected:
   Traced() { Recorded::clear(); }
@@ -28,8 +28,8 @@ class Traced : public Lab {
   }
   bool stamps() { return dds().capabilities().source_timestamps; }
 
-  // One message from a publisher of this thread to a subscription on an executor of that kind, until so many
-  // takes were told.
+  // Sends one message from a publisher of this thread to a subscription on an executor of that kind, and
+  // waits for that many takes.
   void send_one(ExecutorKind kind, bool intra_process, std::size_t takes = 0) {
     open(intra_process);
     const Node on = node(kind, 1);
@@ -49,7 +49,7 @@ class Traced : public Lab {
   std::vector<Event> initialisation_;
 };
 
-// The events of the thread that ran the callback, from the one of that name to the end of the callback.
+// The events of the thread that ran the callback, from the first with this name to the end of the callback.
 std::vector<Event> of_callback(const std::string& first) {
   for (const std::vector<Event>& thread : Recorded::elsewhere()) {
     const auto end = std::ranges::find(thread, "callback_end", &Event::name);
@@ -61,7 +61,7 @@ std::vector<Event> of_callback(const std::string& first) {
   return {};
 }
 
-// What was told of callbacks, without the phases of the executor.
+// Events of callbacks, without the executor's phases.
 std::vector<Event> without_phases(std::vector<Event> events) {
   std::erase_if(events, [](const Event& event) { return event.name.starts_with("rclcpp_executor_"); });
   return events;
@@ -256,13 +256,12 @@ TEST_F(Traced, WhereNothingIsTracedThereIsNoSpan) {
   EXPECT_EQ(runtime().create_span(node(ExecutorKind::kSingleThreaded).group, "cycle", 2'000'000), nullptr);
 }
 
-// What is the same on every executor, however messages pass.
-// One that never sleeps would tell nothing else.
+// The same on every executor, for any kind of delivery. One that never sleeps emits nothing else.
 bool tells_phases(ExecutorKind kind) { return kind != ExecutorKind::kPolling; }
 
 std::vector<Case> executors_with_phases() {
   std::vector<Case> all = queueing_executors();
-  // `let` takes before it executes, and looks again after all: LetTellsAllThatItTakesBeforeWhatItRuns.
+  // `let` takes before it executes, and checks again afterwards: LetTellsAllThatItTakesBeforeWhatItRuns.
   std::erase_if(all, [](const Case& one) { return !tells_phases(one.kind) || one.kind == ExecutorKind::kLet; });
   return all;
 }
@@ -341,7 +340,8 @@ TEST_F(Traced, AMessageThroughTheMiddlewareIsToldByEveryLayer) {
   EXPECT_EQ(taken[5].fields[0], taken[4].fields[0]);
 }
 
-// All takes come before the first callback, and no phase in between: what was taken in one belongs to its callbacks.
+// All takes come before the first callback, without a phase in between: what one take returned belongs to its
+// callbacks.
 TEST_F(Traced, LetTellsAllThatItTakesBeforeWhatItRuns) {
   open(true);
   const Node on = node(ExecutorKind::kLet);
@@ -405,7 +405,7 @@ TEST_F(Traced, AMessageForThisAndOtherProcessesIsOneInAllLayers) {
   if (!dds().capabilities().across_processes) GTEST_SKIP() << "the plug-in stays within one process";
   open(true);
   const Node on = node(ExecutorKind::kSingleThreaded);
-  // Given away to one who owns it, so that the middleware writes a copy.
+  // Given away to an owner, so that the middleware writes a copy.
   Publisher& sender = publisher_of(on, "/t", kOfPeers, keep_last(4), PassBy::kUnique);
   subscribe(on, "/t", kOfPeers, keep_last(4), PassBy::kUnique);
   perflab::conformance::Peer peer(dds().file(), domain());
@@ -445,7 +445,7 @@ TEST_F(Traced, PollingTellsItsCallbacksAndWhatItTookAlone) {
   Recorded::clear();
   send(sender, kSmall, 1);
   ASSERT_TRUE(eventually([&] { return inbox.count() == 1; }));
-  std::this_thread::sleep_for(5ms);  // in which it looks many times and finds nothing
+  std::this_thread::sleep_for(5ms);  // time for many polls that find nothing
   runtime().stop();
   EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_get_next_ready").empty());
   EXPECT_TRUE(named(Recorded::all(), "rclcpp_executor_wait_for_work").empty());
@@ -472,7 +472,7 @@ TEST_P(TracedExecutor, EveryPhaseEndsInTheSearchForTheNext) {
 
   std::size_t callbacks = 0;
   for (const std::vector<Event>& thread : Recorded::elsewhere()) {
-    // A thread looks for something first; after it has waited or run something it looks again.
+    // A thread looks for something first; after waiting or running something it looks again.
     ASSERT_EQ(thread.front().name, "rclcpp_executor_get_next_ready");
     std::string phase, handle;
     for (const Event& event : thread) {
@@ -482,7 +482,7 @@ TEST_P(TracedExecutor, EveryPhaseEndsInTheSearchForTheNext) {
       }
       if (event.name == "callback_start") {
         ++callbacks;
-        // Delivery within the process is dispatched while looking, as rclcpp's waitables are.
+        // Delivery within the process is dispatched while looking, like rclcpp's waitables.
         const bool dispatched = event.fields[1] == "1";
         EXPECT_EQ(phase, dispatched ? "rclcpp_executor_get_next_ready" : "rclcpp_executor_execute")
             << event.text();
@@ -517,7 +517,8 @@ TEST_F(Traced, AnInlineExecutorHasNoPhases) {
 }
 
 TEST_F(Traced, ALookThatFindsNothingIsATakeThatTookNothing) {
-  // The executor looks once more after a message, and again where it is told of one that it has taken already.
+  // The executor checks once more after a message, and again if it is notified of one that it has already
+  // taken.
   send_one(ExecutorKind::kEvents, false, 2);
   const std::vector<Event> takes = named(Recorded::all(), "rmw_take");
   ASSERT_GE(takes.size(), 2u);

@@ -1,4 +1,4 @@
-// Loading the tracepoints: what is refused, and what is left alone.
+// Loading the tracepoints: what is refused, and what is unaffected.
 #include "tracing/ros/library.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(TracepointLibrary, WhatIsNoneIsRefusedInOneLine) {
 
 #ifdef PERFLAB_TRACEPOINTS
 TEST(TracepointLibrary, ItsThreadsAreKnownAndWithoutADaemonNothingIsRecorded) {
-  // Wherever a session daemon may be, it is not asked.
+  // A session daemon, if there is one, is not contacted.
   setenv("LTTNG_HOME", "/nonexistent", 1);
   setenv("LTTNG_UST_REGISTER_TIMEOUT", "0", 1);
   const Library library = Library::load(PERFLAB_TRACEPOINTS);
@@ -47,7 +47,7 @@ TEST(TracepointLibrary, ItsThreadsAreKnownAndWithoutADaemonNothingIsRecorded) {
   trace.callback_start(&library, 0);
   trace.callback_end(&library);
   trace.timer_due(&library, 1);
-  // Loaded again it is the same, and starts nothing.
+  // Loading it again gives the same library, and starts nothing.
   const Library again = Library::load(PERFLAB_TRACEPOINTS);
   EXPECT_EQ(again.tracepoints(), library.tracepoints());
   EXPECT_TRUE(again.threads().empty());

@@ -46,7 +46,7 @@ std::string gid_text(const std::uint8_t* gid) {
 using Pointer = const void*;
 using Text = const char*;
 
-// One function of the struct, which notes its name and its arguments.
+// One function of the struct, which records its name and arguments.
 #define NOTES(name, parameters, ...) .name = [] parameters { note(#name __VA_OPT__(, ) __VA_ARGS__); }
 
 constexpr perflab_ros2_tracepoints kTracepoints = {

@@ -1,4 +1,4 @@
-// A tracer that remembers: what the runtime tells, as text, thread by thread.
+// A fake tracer: records the runtime's events as text, by thread.
 #pragma once
 
 #include <map>
@@ -21,15 +21,15 @@ struct Event {
   [[nodiscard]] std::string text() const;
 };
 
-// Everything that was told since clear(). The tracepoints have no context: there is one for the process.
+// All events since clear(). The tracepoints have no context, so there is one recorder per process.
 class Recorded {
  public:
   static const perflab_ros2_tracepoints& tracepoints();
   static void clear();
   static std::vector<Event> all();
-  // Of the calling thread.
+  // Events of the calling thread.
   static std::vector<Event> here();
-  // Of each other thread, in the order of its first event.
+  // Events of every other thread, ordered by its first event.
   static std::vector<std::vector<Event>> elsewhere();
 };
 

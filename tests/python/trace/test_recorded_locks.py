@@ -33,7 +33,7 @@ def planted(kind: str, cpu: int) -> dict[str, Any]:
 def test_perf_event_says_that_it_cannot(tmp_path: Path) -> None:
     done = run(program(), "--check", "--source", "perf_event", "--locks")
     assert done.returncode == 3
-    assert "perf_event cannot read who holds a lock" in done.stderr
+    assert "perf_event cannot read the owner of a lock" in done.stderr
 
 
 @pytest.mark.alone

@@ -1,4 +1,4 @@
-// Each way in which an execution ends, with a controller that does what the test says.
+// Each way in which an execution can end, with a controller scripted by the test.
 #include "manipulation/move_group/execution.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class Double final : public Controller {
   std::vector<std::jthread> threads_;
 };
 
-// The arm stands at `ready`, and says so whenever the clock goes on, as long as it is told to.
+// The arm stands at `ready`, and reports that whenever the clock advances, as long as enabled.
 class Stack {
  public:
   Stack() : model(panda()), clock(true), monitor(model, clock) {
@@ -77,7 +77,7 @@ class Stack {
   planning::Trajectory trajectory;
   std::atomic<bool> says_state{true};
   std::atomic<bool> cancelled{false};
-  std::atomic<int> fast{1};  // how much faster than the wall the clock goes
+  std::atomic<int> fast{1};  // speed of the clock relative to wall time
 
  private:
   void tick() {
@@ -117,7 +117,7 @@ TEST(Execution, NeedsAFreshState) {
   Stack stack;
   stack.says_state.store(false);
   stack.fast.store(10);
-  // The tick after this one says no state any more.
+  // The tick after this one no longer reports a state.
   const Nanoseconds last = stack.clock.now();
   while (stack.clock.now() == last) std::this_thread::yield();
   const Ending ending = stack.run();

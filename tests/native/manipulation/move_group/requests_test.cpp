@@ -1,4 +1,4 @@
-// MoveIt's messages as requests, and goals as messages.
+// Conversion of MoveIt's messages to requests, and of goals to messages.
 #include "manipulation/move_group/requests.h"
 
 #include <gtest/gtest.h>
@@ -117,8 +117,8 @@ TEST(Requests, WhatCannotBeTakenHasMoveItsLabel) {
   EXPECT_EQ(label_of(message, *model), "INVALID_ROBOT_STATE");
 }
 
-// Messages as the Python library rosbags encoded them from moveit_msgs' own definitions (branch ros2): what a client of MoveIt
-// sends, and what MoveIt answers.
+// Messages encoded by the Python library rosbags from moveit_msgs' own definitions (branch ros2): what a
+// MoveIt client sends, and MoveIt's answers.
 struct Recorded {
   message::Library library{message::brought()};
   message::Types types{library};

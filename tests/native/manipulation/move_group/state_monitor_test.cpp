@@ -1,4 +1,4 @@
-// What is known of the arm, and waiting for news of it, by a clock that the tests set.
+// The arm's state, and waiting for updates, with a clock set by the tests.
 #include "manipulation/move_group/state_monitor.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(StateMonitor, GivesUpByTheClockOfTheSimulationOnly) {
     came = monitor.wait_for(clock.now(), kStateWait);
     ended.store(true);
   });
-  // It stands still for longer than the limit of a second would be by another clock than its own.
+  // It stands still for longer than the limit of one second by any other clock.
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   EXPECT_FALSE(ended.load());
   clock.set(11 * kNanosecondsPerSecond + 1, 0);

@@ -1,4 +1,4 @@
-// The arm of the tests of move_group, and what it says of itself.
+// The arm of the move_group tests, and its state messages.
 #pragma once
 
 #include <memory>

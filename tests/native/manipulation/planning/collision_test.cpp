@@ -1,4 +1,4 @@
-// Collision checkers beside each other: FCL on meshes, as MoveIt has it, and MuJoCo on convex hulls.
+// Collision checkers compared: FCL on meshes, as in MoveIt, and MuJoCo on convex hulls.
 #include <gtest/gtest.h>
 
 #include "base/error.h"
@@ -17,15 +17,15 @@ TEST(CollisionCheckers, AnUnknownNameIsRefusedWithThoseKnown) {
     static_cast<void>(collision_checker_named("bullet"));
     FAIL();
   } catch (const BadInput& error) {
-    EXPECT_STREQ(error.what(), "there is no collision checking by 'bullet'; known: fcl or mujoco");
+    EXPECT_STREQ(error.what(), "unknown collision checker 'bullet'; known: fcl or mujoco");
   }
 }
 
 #if PERFLAB_HAS_FCL
 
 TEST(CollisionCheckers, AgreeOnRandomConfigurationsBeyondAMargin) {
-  // The Panda's meshes are convex: where MuJoCo is so far from contact, or so deep in it, FCL says the same. It sees nothing of
-  // what is wholly within a mesh, as a finger can be in link5: only deeper than its size is that possible.
+  // The Panda's meshes are convex: beyond this distance or depth, FCL agrees with MuJoCo. FCL misses objects
+  // entirely inside a mesh, as a finger can be in link5, which requires a depth of more than its size.
   constexpr double kMargin = 1e-4;
   constexpr double kFinger = 0.02;
   constexpr int kConfigurations = 2000;

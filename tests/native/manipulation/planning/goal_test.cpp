@@ -1,4 +1,4 @@
-// Goals: what meets them, what their samples are, and MoveIt's codes.
+// Goals: when they are satisfied, their samples, and MoveIt's codes.
 #include "manipulation/planning/goal.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Goal, APoseIsMetWithinItsTolerances) {
     for (const double angle : {-0.09, 0.09, 0.11, -0.11}) {
       for (const auto angles : {PoseGoal::Angles::kXyzEuler, PoseGoal::Angles::kRotationVector}) {
         goal.angles = angles;
-        // The arm is turned by `angle` against the goal.
+        // The arm is rotated by `angle` relative to the goal.
         goal.orientation = Eigen::Quaterniond(pose.linear()) * Eigen::AngleAxisd(-angle, Eigen::Vector3d::Unit(axis));
         EXPECT_EQ(satisfies(goal, state), std::abs(angle) < 0.1) << axis << ' ' << angle;
         EXPECT_NEAR(orientation_error(goal, pose)[axis], std::abs(angle), 1e-9);

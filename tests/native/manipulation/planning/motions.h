@@ -1,4 +1,4 @@
-// Random motions of the planning tests, and looking at what was planned.
+// Random motions for the planning tests, and checks of plans.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ inline Positions random_goal(const Model& model, State& state, SplitMix64& rando
   }
 }
 
-// Looks at a trajectory on its own, as it is driven: each millisecond, and between them wherever a joint moves by more than
-// `step`. The deepest contact, m; 0 where there is none.
+// Checks a trajectory independently, as it is driven: every millisecond, and in between wherever a joint
+// moves by more than `step`. The deepest contact, m; 0 if there is none.
 inline double deepest(const Trajectory& trajectory, State& state, double step) {
   const Spline spline(commanded(trajectory, state.model().joints()));
   const manipulation::JointState start(state.model().joints().size());
@@ -52,7 +52,7 @@ inline double deepest(const Trajectory& trajectory, State& state, double step) {
   return depth;
 }
 
-// As it is driven, not at its points alone: each millisecond.
+// As driven, not only at its points: every millisecond.
 inline void expect_within_limits(const Model& model, const Request& request, const Trajectory& trajectory) {
   const Spline spline(commanded(trajectory, model.joints()));
   const manipulation::JointState start(model.joints().size());
@@ -69,7 +69,7 @@ inline void expect_within_limits(const Model& model, const Request& request, con
   }
 }
 
-// Over random goals: the deepest contact that a finer check finds, and limits.
+// Over random goals: limits, and the deepest contact found by a finer check.
 inline void plan_random_goals(const std::string& scene_name, int count, std::uint64_t seed) {
   const auto model = panda(scene_name);
   State scene(model);

@@ -1,4 +1,5 @@
-// Plans of the whole pipeline: they reach their goal, keep limits, collide nowhere, and fail with MoveIt's codes.
+// Plans of the whole pipeline: they reach their goal, keep limits, do not collide, and fail with MoveIt's
+// codes.
 #include "manipulation/planning/planner.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +73,7 @@ TEST(Planner, TheSameSeedGivesTheSamePlanAndAnotherOneAnother) {
   EXPECT_NE(first.checked_states, other.checked_states);
 }
 
-// Whichever of their threads is the fastest.
+// Regardless of which thread is fastest.
 TEST(Planner, TheSameSeedGivesTheSamePlanOfSeveralAttempts) {
   const auto model = panda("obstacle");
   State scene(model);
@@ -130,7 +131,7 @@ TEST(Planner, EachFailureHasMoveItsCode) {
     return label_of(result.code);
   };
   Request right = from_ready(*model, reach(*model));
-  right.allowed_time = 60.0;  // none of them is for want of time, but the last
+  right.allowed_time = 60.0;  // only the last one lacks time
 
   Request request = right;
   request.start[3] = 0.5;
@@ -153,7 +154,7 @@ TEST(Planner, EachFailureHasMoveItsCode) {
   request.workspace = Workspace{Eigen::Vector3d::Constant(-1.0), Eigen::Vector3d::Constant(1.0)};
   EXPECT_EQ(label(request), "INVALID_GOAL_CONSTRAINTS");
   PoseGoal inside = reach(*model);
-  inside.position = {0.65, 0.0, 0.18};  // within the table
+  inside.position = {0.65, 0.0, 0.18};  // inside the table
   request.goals = {inside};
   EXPECT_EQ(label(request), "GOAL_IN_COLLISION");
   request.goals = {JointGoal{{0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0}}};
@@ -174,7 +175,7 @@ TEST(Planner, IsCancelled) {
   const auto model = panda("table");
   State scene(model);
   Request request = from_ready(*model, reach(*model));
-  request.planner = "RRTstar";  // uses all the time it has
+  request.planner = "RRTstar";  // uses all available time
   request.allowed_time = 600.0;
   std::atomic<int> asked{0};
   request.cancelled = [&] { return ++asked > 1000; };
@@ -203,7 +204,7 @@ TEST(Planner, NothingOfTheArmIsFartherFromAJointThanItsReachSays) {
   for (int round = 0; round < 200; ++round) {
     const Positions before = random_positions(*model, random);
     for (std::size_t joint = 0; joint < before.size(); ++joint) {
-      // A small turn of one joint moves the tip and the box by at most its reach times the angle.
+      // A small rotation of one joint moves the tip and the box by at most its reach times the angle.
       state.set(before);
       const Eigen::Vector3d tip = state.pose(model->tip()).translation();
       const Eigen::Vector3d box = state.object("workpiece").translation();

@@ -1,4 +1,4 @@
-// Many random motions in each scene: they keep their limits, and collide nowhere where a finer look finds a contact.
+// Many random motions in each scene: they keep their limits, and do not collide according to a finer check.
 #include <gtest/gtest.h>
 
 #include "motions.h"

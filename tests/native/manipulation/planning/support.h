@@ -10,7 +10,7 @@ namespace perflab::manipulation::planning {
 
 inline std::shared_ptr<const Model> panda(const std::string& scene = "empty") { return Model::load("panda", scene); }
 
-// The place that the benchmark reaches for; the hand looks down.
+// The pose that the benchmark reaches for; the hand points down.
 inline PoseGoal reach(const Model& model) {
   PoseGoal goal;
   goal.link = model.flange();

@@ -18,7 +18,8 @@ Joints joints(std::initializer_list<double> values) {
   return result;
 }
 
-// From standstill to standstill over a distance: a trapezoid of speed, or a triangle where its top is not reached.
+// Time from standstill to standstill over a distance: a trapezoidal speed profile, or a triangle if the top
+// speed is not reached.
 double closed_form(double distance, double velocity, double acceleration) {
   if (distance * acceleration <= velocity * velocity) return 2.0 * std::sqrt(distance / acceleration);
   return distance / velocity + velocity / acceleration;
@@ -123,7 +124,7 @@ TEST(TimeOptimal, OneJointIsATrapezoidOrATriangle) {
 }
 
 TEST(TimeOptimal, OnALineTheSlowestJointDecides) {
-  // Each joint alone: 1.0/1.0 + 1.0/2.0 s, 0.5/0.25 + 0.25/1.0 s; along a line both hold at once.
+  // Each joint separately: 1.0/1.0 + 1.0/2.0 s, 0.5/0.25 + 0.25/1.0 s; along a line both bounds apply.
   const std::vector<Joints> line = {joints({0.0, 0.0}), joints({1.0, 0.5})};
   const double duration = duration_of(line, joints({1.0, 0.25}), joints({2.0, 1.0}));
   const double length = std::sqrt(1.25);
@@ -173,7 +174,7 @@ TEST(TimeOptimal, KeepsLimitsReachesTheEndsAndIsWithinItsBounds) {
     const Largest largest = largest_of(timed, velocity, acceleration, timed.duration() / 5003.0);
     EXPECT_LT(largest.velocity, 1.0 + 1e-4);
     EXPECT_LT(largest.acceleration, 1.0 + 1e-3);
-    // Something is always at its limit: of what is sampled, nearly.
+    // Some joint is always at its limit; in samples, nearly.
     EXPECT_GT(std::max(largest.velocity, largest.acceleration), 0.98);
 
     const TrajectoryPoint first = timed.at(0.0);
@@ -183,8 +184,8 @@ TEST(TimeOptimal, KeepsLimitsReachesTheEndsAndIsWithinItsBounds) {
     EXPECT_LT(first.velocity.norm(), 1e-9);
     EXPECT_LT(last.velocity.norm(), 1e-4);
 
-    // Below: each joint by itself, between the ends alone. Above: stopping at each way-point, where corners are not cut
-    // by more than their tolerance this is slower.
+    // Lower bound: each joint separately, only between the ends. Upper bound: stopping at each way-point; if
+    // corners are cut only within the tolerance, this is slower.
     double below = 0.0;
     for (Eigen::Index j = 0; j < 7; ++j) {
       below = std::max(below, closed_form(std::abs(points.back()[j] - points.front()[j]), velocity[j], acceleration[j]));
@@ -244,7 +245,7 @@ TEST(Parameterize, APlaceThatIsReachedAlreadyIsOnePoint) {
 }
 
 TEST(Parameterize, TimesIncreaseAndTheLastPointStandsStill) {
-  // 0.3 s, give or take what rounding does to it: no further point behind that of 0.3 s.
+  // 0.3 s plus or minus rounding: no further point after that of 0.3 s.
   for (const double more : {-1e-12, 0.0, 1e-12}) {
     const Trajectory trajectory = parameterize({joints({0.0}), joints({0.0225 + more})}, joints({1.0}), joints({1.0}), 1.0, 1.0);
     ASSERT_EQ(trajectory.points.size(), 4U);

@@ -52,7 +52,7 @@ void push_null(Sample& sample) {
   sample.uint64.push_null(), sample.real.push_null(), sample.text.push_null(), sample.colour.push_null();
 }
 
-// Releases what it holds at the end, as a well-behaved consumer.
+// Releases what it holds at the end, like a well-behaved consumer.
 template <typename T>
 struct Held {
   T c{};
@@ -226,7 +226,7 @@ TEST(Arrow, TextsThatAreNotUtf8AreRepairedInACopy) {
     TextColumn text;
     void columns(const std::function<void(const char*, const TextColumn&)>& f) const { f("text", text); }
   };
-  // Given, expected. Each byte that belongs to no character is one U+FFFD.
+  // Input, expected. Each byte that is not part of a character becomes one U+FFFD.
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"plain", "plain"},
       {"gr\xc3\xb6\xc3\x9f"
@@ -286,7 +286,7 @@ TEST(Arrow, TheOwnerLivesUntilTheLastPieceIsReleased) {
   EXPECT_EQ(at<std::int64_t>(read.column(kInt64), 1, 9), 9);
   read.batch.release();
   EXPECT_TRUE(life.expired());
-  EXPECT_STREQ(read.field(kInt64).name, "int64");  // a schema needs nobody
+  EXPECT_STREQ(read.field(kInt64).name, "int64");  // a schema is independent of the stream
 }
 
 TEST(Arrow, TheStreamMayOutliveItsBatch) {

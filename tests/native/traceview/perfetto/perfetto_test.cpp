@@ -13,7 +13,7 @@
 namespace perflab::traceview {
 namespace {
 
-// A message as what its fields hold: numbers, or bytes.
+// A message by the contents of its fields: numbers, or bytes.
 struct Message {
   std::multimap<std::uint32_t, std::uint64_t> numbers;
   std::multimap<std::uint32_t, std::string_view> bytes;
@@ -77,7 +77,7 @@ struct Written {
       f(Message(packet));
     }
   }
-  // Time and type (begin 1, end 2, instant 3) of all events of tracks, in the order of the file.
+  // Time and type (begin 1, end 2, instant 3) of all events of tracks, in file order.
   [[nodiscard]] std::vector<std::pair<std::uint64_t, std::uint64_t>> events() const {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> out;
     packets([&out](const Message& packet) {
@@ -121,7 +121,7 @@ TEST(Perfetto, WhatHasNoEndTakesInNothing) {
   made.instance(callback, main, 20, 30);
   made.instance(callback, main, 40, std::nullopt);
   EXPECT_EQ(Written(made).events(), (Events{{10, 3}, {20, 1}, {30, 2}, {40, 1}}));
-  made.instance(callback, main, 5, 50);  // around the last: its end must not become that one's
+  made.instance(callback, main, 5, 50);  // encloses the last: its end must not be taken for that one's
   EXPECT_EQ(Written(made).events(), (Events{{5, 1}, {10, 3}, {20, 1}, {30, 2}, {40, 3}, {50, 2}}));
 }
 
@@ -183,7 +183,7 @@ TEST(Perfetto, AStateIsSaidOnlyWhereItLastsUntilTheThreadRunsAgain) {
   made.state(main, ThreadState::running, 100, 200, 0, EndState::sleeping);
   made.state(main, ThreadState::blocked, 200, 300, std::nullopt);
   made.state(main, ThreadState::running, 300, 400, 0, EndState::sleeping);
-  made.state(main, ThreadState::blocked, 400, 450, std::nullopt);  // and then nobody knows
+  made.state(main, ThreadState::blocked, 400, 450, std::nullopt);  // unknown afterwards
   made.state(main, ThreadState::running, 500, 600, 0, EndState::preempted);
   made.state(main, ThreadState::preempted, 600, 700, 0);
   using Switch = std::array<std::uint64_t, 3>;
@@ -221,7 +221,7 @@ TEST(Perfetto, ASymbolThatIsNoUtf8IsRepaired) {
   EXPECT_EQ(raw.find("f\xff("), std::string::npos);
 }
 
-// Times of broken packets may be anything: what cannot be said of them is left out.
+// Times of broken packets may be anything: what cannot be represented is omitted.
 TEST(Perfetto, TimesAtTheEndsOfTheRangeAreWritten) {
   constexpr auto kLeast = std::numeric_limits<std::int64_t>::min() + 1, kMost = -kLeast;
   MadeTables made;

@@ -1,4 +1,4 @@
-// Tables made by hand, for tests of what exports make of them.
+// Hand-made tables for tests of exports.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-// In a name space with a name and not static: it has a symbol that can be looked up, and a name that was
-// mangled.
+// In a named name space and not static: it has a symbol, with a mangled name.
 namespace shapes {
 struct Square {
   double side;
@@ -91,7 +90,7 @@ TEST(FunctionCalls, AnExitThatDoesNotSayOfWhatEndsTheInnermost) {
   EXPECT_FALSE(model.calls().end_ns.valid(0));
 }
 
-// This program: where it lies in memory, and how far.
+// This program: its position and size in memory.
 struct Self {
   std::uint64_t base = 0, bias = 0, size = 0;
   std::string path = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -128,7 +127,7 @@ TEST(FunctionSymbols, ComeFromTheFileThatLiesAtTheAddress) {
   const volatile double side = 2;
   ASSERT_EQ((shapes::Square{side}.area(2)), 8.0);
   FunctionModel model;
-  model.entry(kThread, kProcess, 1, address_of_area());  // before the trace says what is loaded where
+  model.entry(kThread, kProcess, 1, address_of_area());  // before the trace has the mappings
   model.binary(kProcess, self.base, self.size, self.path, self.is_position_independent());
   model.entry(kThread, kProcess, 2, address_of_area() + 1);
   model.entry(kThread, kProcess + 1, 3, address_of_area());
@@ -163,7 +162,7 @@ TEST(FunctionSymbols, AreNotTakenFromAnotherBuild) {
   }
 }
 
-// Reading them would wait for ever, or end nowhere.
+// Reading them would block forever, or never end.
 TEST(FunctionSymbols, AreReadFromFilesOfProgramsAlone) {
   const std::string large = ::testing::TempDir() + "perflab_large";
   std::ofstream(large) << "text";

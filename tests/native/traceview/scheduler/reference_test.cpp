@@ -1,6 +1,5 @@
-// What the scheduler did in a recorded trace, against figures that were taken from it with babeltrace2. The
-// folder with the archives is named by PERFLAB_REFERENCE_TRACES; without it, it is ../shared/traces beside
-// the repository.
+// Scheduling in a recorded trace, compared with figures computed by babeltrace2. PERFLAB_REFERENCE_TRACES
+// names the folder with the archives; the default is ../shared/traces next to the repository.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ Path archive(const std::string& name) {
   return folder / (name + ".tar.xz");
 }
 
-// A folder that goes with the test.
+// A folder that is removed with the test.
 class Unpacked {
  public:
   explicit Unpacked(const Path& file) {
@@ -85,7 +84,7 @@ struct Replay {
     scheduler.finish();
   }
 
-  // Sorted; of all threads, or of those that were woken with that priority.
+  // Sorted; of all threads, or of those woken with that priority.
   [[nodiscard]] std::vector<std::int64_t> latencies(
       std::optional<std::int32_t> priority = std::nullopt) const {
     const WakeUps& table = scheduler.wake_ups();
@@ -100,7 +99,7 @@ struct Replay {
   }
 };
 
-// n, least, middle, 99th of 100, greatest.
+// n, minimum, median, 99th percentile, maximum.
 void expect_latencies(const std::vector<std::int64_t>& values, std::size_t n, std::int64_t least,
                       std::int64_t middle, std::int64_t high, std::int64_t greatest) {
   ASSERT_EQ(values.size(), n);
@@ -138,7 +137,7 @@ TEST(ReferenceScheduler, OfARealTimeKernelWith16Cores) {
   EXPECT_EQ(running, 41u);
   EXPECT_EQ(without_waking, 2u) << "new threads";
 
-  // 1,024 is "preempted" of this kernel, 64 is "dead".
+  // 1,024 is "preempted" in this kernel, 64 is "dead".
   const ThreadStates& states = replay.scheduler.states();
   std::map<std::string, int> ends;
   for (std::size_t i = 0; i < states.thread.size(); ++i) {
@@ -149,7 +148,7 @@ TEST(ReferenceScheduler, OfARealTimeKernelWith16Cores) {
   EXPECT_EQ(ends["other"], 0);
   EXPECT_GE(replay.scheduler.migrations().thread.size(), 342u - 2u);
 
-  // While a thread waits, every instant has a row that says who held its CPU.
+  // While a thread waits, every instant has a row with the holder of its CPU.
   std::int64_t waited = 0, held = 0;
   for (std::size_t i = 0; i < states.thread.size(); ++i) {
     const bool waits = states.state[i] == ThreadState::preempted || states.state[i] == ThreadState::woken;

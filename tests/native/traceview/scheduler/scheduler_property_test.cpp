@@ -1,5 +1,5 @@
-// Random schedules of which the truth is known: a small scheduler runs threads on CPUs, writes down what
-// every thread does and emits the events that a kernel would.
+// Random schedules with known truth: a small scheduler runs threads on CPUs, records what every thread does,
+// and emits the events of a kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ constexpr int kThreads = 12;
 constexpr int kCpus = 3;
 constexpr std::int64_t kSteps = 4'000;
 
-// Events in (begin, end) of that CPU, or of all, are not recorded, as was said before or only at the end.
+// Events in (begin, end) of that CPU, or of all, are not recorded, as reported before or only at the end.
 struct Gap {
   std::int64_t begin, end;
   std::optional<std::int32_t> cpu;
@@ -32,8 +32,8 @@ struct Gap {
 
 struct Truth {
   ThreadState state = ThreadState::blocked;
-  int cpu = 0;       // on which it runs, waits or ran last
-  int executes = 0;  // the CPU on which it ran last
+  int cpu = 0;       // on which it runs, waits or last ran
+  int executes = 0;  // the CPU on which it last ran
 };
 
 class Machine {
@@ -49,7 +49,7 @@ class Machine {
   }
 
   Recording recording;
-  // What every thread did in each step [i, i + 1), and who ran on each CPU.
+  // What every thread did in each step [i, i + 1), and which ran on each CPU.
   std::vector<std::map<int, Truth>> history;
   std::vector<std::array<int, kCpus>> running;
   std::map<int, std::vector<std::int64_t>> migrations;                // times, by thread
@@ -99,7 +99,7 @@ class Machine {
       thread.state = ThreadState::woken;
       woken_[tid] = now_;
     } else if (thread.state != ThreadState::preempted && recorded_.wakeups && heard(by)) {
-      recording.wakeup(now_, by, tid, thread.cpu);  // for nothing
+      recording.wakeup(now_, by, tid, thread.cpu);  // a spurious wake-up
     }
   }
 
@@ -121,7 +121,7 @@ class Machine {
   void reschedule(int cpu) {
     std::vector<int> ready;
     for (const auto& [tid, thread] : threads_) {
-      // Without events of migrations a thread may be taken from anywhere.
+      // Without migration events a thread may be taken from any CPU.
       const bool waits = thread.state == ThreadState::preempted || thread.state == ThreadState::woken;
       if (waits && (thread.cpu == cpu || !recorded_.migrations)) ready.push_back(tid);
     }
@@ -301,7 +301,7 @@ TEST_P(RandomSchedule, ALossThatIsSaidLateLeavesNothingClaimedInIt) {
 TEST_P(RandomSchedule, RowsOfAThreadDoNotOverlap) {
   const Machine machine(GetParam().seed, GetParam().recorded);
   const Scheduler& scheduler = machine.recording.scheduler;
-  // The rows of a thread follow each other without overlapping, and none is empty.
+  // The rows of a thread are consecutive without overlap, and none is empty.
   const ThreadStates& states = scheduler.states();
   for (std::size_t row = 0; row < states.thread.size(); ++row) {
     ASSERT_LT(states.start_ns[row], states.end_ns[row]);

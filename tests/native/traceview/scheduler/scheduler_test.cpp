@@ -22,7 +22,7 @@ constexpr auto kPreempted = EndState::preempted;
 constexpr auto kSleeping = EndState::sleeping;
 constexpr auto kEnded = EndState::ended;
 
-// What a few events, in their order, come to.
+// A few events, in order, and what they mean.
 struct Definition {
   const char* name;
   const char* events;
@@ -62,7 +62,7 @@ const Definition kDefinitions[] = {
     {"WakeUps_OfAPreemptedThreadHaveALatencyButBeginNoState",
      "10 cpu0 0 preempted > 7; 20 cpu0 7 preempted > 8; 25 cpu1 wakeup 7 on 0; 30 cpu0 8 sleeping > 7",
      {"states 7: running@0 10-20, preempted@0 20-30", "wake_ups 7: waking -, woken 25, ran 30, by -"}},
-    // 22 cpu0 wakeup 7 on 0: handed over to CPU 0 by an interrupt
+    // 22 cpu0 wakeup 7 on 0: passed to CPU 0 by an interrupt
     {"WakeUps_AreByWhatRanWhereTheWakingBegan",
      "10 cpu0 7 sleeping > 9; 11 cpu1 0 preempted > 8; 20 cpu1 waking 7 on 0; 22 cpu0 wakeup 7 on 0; "
      "30 cpu0 9 preempted > 7",
@@ -74,7 +74,7 @@ const Definition kDefinitions[] = {
     {"WakeUps_WithoutASwitchBeforeTheEndHaveNone",
      "10 cpu0 7 sleeping > 8; 20 cpu0 wakeup 7 on 0; 30 cpu0 8 preempted > 9",
      {"wake_ups 7: waking -, woken 20, ran -, by 8", "states 7: blocked 10-20, woken@0 20-30"}},
-    // Woken 25 before it comes at 45; who leaves had come 38 before.
+    // Woken 25 before it is switched in at 45; the outgoing thread had arrived 38 before.
     {"WakeUps_ThatOnlyTheRecorderKnowsOfCountFromWhereTheyWere",
      "10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 8; 45 cpu0 recovered 7 on 0 25 33; "
      "45 cpu0 8 sleeping > 7; 50 cpu0 7 sleeping > 0",
@@ -114,7 +114,7 @@ const Definition kDefinitions[] = {
      "45 cpu0 0 preempted > 7; 60 cpu0 7 preempted > 8; 70 cpu0 8 sleeping > 7",
      {"holds 7: woken@0 20-30 by 8, woken@0 30-40 by 9, woken@0 40-45 by idle, preempted@0 60-70 by 8",
       "holds 8: preempted@0 30-40 by 9, preempted@0 40-45 by idle, preempted@0 45-60 by 7"}},
-    // Another thread than the idle one leaves the CPU: it came unseen, and nobody knows when.
+    // A thread other than the idle one leaves the CPU: its arrival was not seen, and the time is unknown.
     {"Holds_ACpuIsIdleOnlyWhereTheIdleThreadIsSeenToLeaveIt",
      "10 cpu0 7 sleeping > 0; 20 cpu0 wakeup 7 on 0; 30 cpu0 9 sleeping > 7; 40 cpu0 7 sleeping > 0; "
      "50 cpu0 wakeup 7 on 0; 60 cpu0 0 preempted > 7",
@@ -180,7 +180,7 @@ const Definition kDefinitions[] = {
      "tree 7; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 40 cpu1 held 9 on 0 28 0; "
      "40 cpu1 recovered 7 on 0 20 -1; 40 cpu1 migrate 7 0>1; 45 cpu1 0 preempted > 7",
      {"holds 7: woken@0 20-40 by 9, woken@1 40-45 by idle"}},
-    // 8 is of the tree, too: its wait is seen, and then that of 7 turns out to have been longer.
+    // 8 belongs to the tree, too: its wait is seen, and then that of 7 turns out to have been longer.
     {"Tree_WhoHadACpuBeforeAnotherOneWaitedForIt",
      "tree 7; tree 8; 10 cpu0 0 preempted > 7; 12 cpu0 7 sleeping > 9; 50 cpu1 wakeup 8 on 0; "
      "60 cpu0 9 sleeping > 8; 70 cpu0 held 8 on 0 10 0; 70 cpu0 held 9 on 0 58 10; "
@@ -246,7 +246,7 @@ const Definition kDefinitions[] = {
      {"futexes 7: 30 to 50 at 64 of - is 0"}},
 };
 
-// What a thread did in user space: when, by its number.
+// What a thread did in user space, by its number.
 Scheduler::Evidence ran_at(const Recording& r, std::int32_t tid, std::int64_t instant) {
   return [&r, tid, instant](std::int32_t thread, std::int64_t begin, std::int64_t end) {
     return thread == r.thread(tid) && begin < instant && instant < end ? std::optional(instant)
@@ -457,7 +457,7 @@ TEST(Inferred, AThreadRanFromItsFirstSignOfLifeWhereTheSwitchToItIsMissing) {
   Recording r;
   r.switched(10, 0, 0, kPreempted, 7);
   r.switched(20, 0, 7, kSleeping, 0);
-  r.switched(60, 0, 7, kSleeping, 0);  // who switched it in was not recorded
+  r.switched(60, 0, 7, kSleeping, 0);  // the thread that switched it in was not recorded
   r.switched(90, 0, 0, kPreempted, 7);
   r.scheduler.finish(ran_at(r, 7, 50));
   EXPECT_EQ(r.states_of(7), "running@0 10-20, running@0 50-60, blocked 60-90");
@@ -565,7 +565,8 @@ TEST(Names, OfProcessesWithoutTracingAreThoseOfTheirFirstThreads) {
   event.host = r.host;
   for (const auto& [tid, name] : {std::pair(70, "planner"), std::pair(71, "receive")}) {
     event.time_ns = tid;
-    event.previous_tid = event.emitter_tid = tid;  // as perf records it: the thread that ran, and its process
+    event.previous_tid = event.emitter_tid = tid;  // as recorded by perf: the thread that ran, and its
+                                                   // process
     event.emitter_pid = 70;
     event.previous_name = name;
     event.previous_state = kSleeping;

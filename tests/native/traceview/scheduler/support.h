@@ -1,4 +1,4 @@
-// Short lists of scheduler events, as a test writes them down: one host, times in ns.
+// Short lists of scheduler events as written in tests: one host, times in ns.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Recording {
   Scheduler scheduler{directory};
   std::int32_t host = directory.host("h");
 
-  // Away from `previous`, which was left in that state, to `next`.
+  // A switch from `previous`, left in that state, to `next`.
   void switched(std::int64_t time, std::int32_t cpu, std::int32_t previous, EndState state,
                 std::int32_t next) {
     SchedulerEvent event = made(Kind::switched, time, cpu, next);
@@ -101,7 +101,7 @@ class Recording {
     return found;
   }
 
-  // "running@0 10-20, blocked 20-30": the states of the newest thread with that number.
+  // "running@0 10-20, blocked 20-30": states of the newest thread with that number.
   [[nodiscard]] std::string states_of(std::int32_t tid) const { return states_of_row(thread(tid)); }
   [[nodiscard]] std::string states_of_row(std::int32_t row) const {
     const ThreadStates& table = scheduler.states();
@@ -115,7 +115,7 @@ class Recording {
     }
     return text;
   }
-  // "woken@0 10-20 by 7": who had the CPU that a thread waited for; "idle", or "-" where that is not known.
+  // "woken@0 10-20 by 7": holder of the CPU that a thread waited for; "idle", or "-" if unknown.
   [[nodiscard]] std::string holds_of(std::int32_t tid) const {
     const Holds& table = scheduler.holds();
     std::string text;
@@ -131,7 +131,7 @@ class Recording {
     }
     return text;
   }
-  // "waking 8, woken 10, ran 20, by 7"; "-" for what is not known.
+  // "waking 8, woken 10, ran 20, by 7"; "-" if unknown.
   [[nodiscard]] std::string wake_ups_of(std::int32_t tid) const {
     const WakeUps& table = scheduler.wake_ups();
     std::string text;
@@ -157,7 +157,7 @@ class Recording {
     }
     return text;
   }
-  // "10 to 20 at 64 of 8 is 0": its waits at addresses, the owner and the result; "-" for what is not known.
+  // "10 to 20 at 64 of 8 is 0": its waits at addresses, the owner and the result; "-" if unknown.
   [[nodiscard]] std::string futexes_of(std::int32_t tid) const {
     const FutexWaits& table = scheduler.futex_waits();
     std::string text;
@@ -171,7 +171,7 @@ class Recording {
     }
     return text;
   }
-  // "on 5, preempted 0, blocked 5, woken 0, moved 0"; "" where it is not known.
+  // "on 5, preempted 0, blocked 5, woken 0, moved 0"; "" if unknown.
   [[nodiscard]] std::string split_of(std::int32_t tid, std::int64_t begin, std::int64_t end) const {
     const auto split = scheduler.split(thread(tid), begin, end);
     if (!split) return "";

@@ -1,10 +1,10 @@
-// A view of nothing: known tables and answers, for tests of what hands them out. Its traces are the names of
+// A fake view: known tables and answers, for tests of code that passes them on. Its traces are named by
 // paths:
 //
 //   small      a few rows in some tables, none in the others
 //   silent     small, without scheduler events
-//   slow       says "opened" on stdout, and is not open within an hour
-//   missing    cannot be opened, for a reason with a line end in it
+//   slow       prints "opened" on stdout, and takes an hour to open
+//   missing    cannot be opened, for a reason that contains a newline
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ class DoubleScheduler {
   explicit DoubleScheduler(bool is_empty) : is_empty_(is_empty) {}
   [[nodiscard]] bool empty() const noexcept { return is_empty_; }
 
-  // Always on a CPU, with as many migrations as the thread's number; of thread 2 nothing is known.
+  // Always on a CPU, with as many migrations as the thread's number; unknown for thread 2.
   [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin_ns,
                                            std::int64_t end_ns) const {
     check(thread, begin_ns, end_ns);
@@ -42,8 +42,8 @@ class DoubleScheduler {
     return Split{.on_cpu_ns = end_ns - begin_ns, .migrations = static_cast<std::uint32_t>(thread)};
   }
 
-  // One row for each stretch: it waited all the time, on the CPU of its own number; who held that of 1 is not
-  // known.
+  // One row per interval: it waited all the time, on the CPU with its own number; the holder for 1 is
+  // unknown.
   [[nodiscard]] Scheduler::HoldsOf holds_of(std::span<const std::int32_t> threads,
                                             std::span<const std::int64_t> begins_ns,
                                             std::span<const std::int64_t> ends_ns) const {
