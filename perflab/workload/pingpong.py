@@ -1,4 +1,4 @@
-"""The workload `pingpong`: a timer sends pings, each is answered by a pong (docs/realtime.md).
+"""The workload `pingpong`: a timer sends pings, each answered by a pong (docs/realtime.md).
 
 The smallest control loop: the scheduling of threads determines how long a round takes. The patterns put its two halves
 into one node, two nodes of one executor, or two processes. The number of loops determines how long a trial measures.
@@ -24,7 +24,7 @@ ONE_NODE, TWO_NODES, TWO_PROCESSES = "1e1n", "1e2n", "2e"
 PING, PONG = "ping", "pong"
 MIN_PERIOD_NS = 10_000
 NS = "ns"
-DEFAULT_STALL: Any = "100ms"  # read like a user's
+DEFAULT_STALL: Any = "100ms"  # parsed like a user's value
 DEFAULT_SLOW_START: Any = "5s"
 
 UNAFFECTED, STALLED, BLOCKED, HUNG = "unaffected", "stalled", "blocked", "hung"
@@ -65,7 +65,7 @@ class PingPongEnds(ends.EndParameters):
         return self.period * self.loops
 
 
-# A history of 1, best effort, as the experiment of docs/realtime.md had it.
+# A history of 1, best effort, as in the experiment of docs/realtime.md.
 PingPongParameters = ends.with_qos(PingPongEnds, "PingPongParameters", depth=1, reliability="best_effort")
 
 
@@ -143,7 +143,7 @@ def _stalls(ended: Ended) -> list[Stall]:
     seen = [life.last_ns for life in ended.lives if life.last_ns is not None]
     if from_ns is None or not seen:
         return []
-    # A trial that came to its end still waited for lost messages; nothing was due any more.
+    # A trial that reached its end was still waiting for lost messages; nothing was due any more.
     due_ns = from_ns + asked.duration_ns
     seen_ns = min(max(seen), due_ns) if ended.trial.drain == "rest" or ended.trial.outcome == SUCCESS else max(seen)
     return [s for loops in ended.loops for s in rounds.stalls(loops, asked.loops, from_ns, seen_ns, asked.stall)]
