@@ -173,7 +173,8 @@ class Lost:
 class Counts:
     sent: Count | None = None
     """Messages that subscriptions should have received, or requests that should have been replied to: each counts once
-    per subscription of its topic that wants it. sent = received + lost. Null if the last report of a side is missing."""
+    per subscription of its topic that wants it. sent = received + lost. Null if the last report of a side is missing.
+    """
     filtered: Count | None = None
     """Messages rejected by the content filter of a subscription of their topic: neither sent to it nor lost."""
     received: Count | None = None

@@ -111,7 +111,7 @@ def test_who_stops_a_run_twice_does_not_wait_for_messages_on_their_way(
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         for line in process.stderr:
-            if "waiting for messages that are on their way" in line:
+            if "waiting for messages under way" in line:
                 break
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=TIMEOUT_S)

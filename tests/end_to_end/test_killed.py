@@ -1,4 +1,4 @@
-"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run goes on.
+"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run is in progress.
 
 The instants are random, from seeds that are written here.
 """

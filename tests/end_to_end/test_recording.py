@@ -162,7 +162,7 @@ def test_what_is_lost_is_told(program: Path, tmp_path: Path) -> None:
     user_space = recording(tmp_path / "trace")["user_space"]
     discarded = user_space["discarded_events"]  # type: ignore[index]
     assert discarded > 0
-    assert f"LTTng discarded {discarded:,} events of user space" in run.stderr
+    assert f"LTTng discarded {discarded:,} user-space events" in run.stderr
     # Entry and exit of each call and of main, and what else the library says.
     assert steps(tmp_path / "trace") < wanted
     summary = json.loads(perflab("trace", "summary", str(tmp_path / "trace"), "--json").stdout)

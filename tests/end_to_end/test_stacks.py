@@ -66,7 +66,7 @@ def the_result(out: Path) -> Any:
 
 
 def check(result: Any) -> None:
-    """It came to its goal, with the figures that a client can tell, and no others."""
+    """It reached its goal, with the figures that a client can tell, and no others."""
     (trial,) = result["trials_detail"]
     assert (trial["outcome"], trial["own_outcome"]["name"]) == ("success", "succeeded"), trial["reason"]
     figures = {name: figure["value"] for name, figure in result["key_figures"].items() if "value" in figure}
@@ -120,7 +120,7 @@ def test_a_stack_that_is_not_there_is_one_line(run: Run, tmp_path: Path) -> None
     (trial,) = the_result(out)["trials_detail"]
     assert trial["outcome"] == "failed"
     assert "not matched within 1 s: /benchmark_runner" in trial["reason"]
-    assert "stack was to run already in domain" in trial["reason"]
+    assert "stack should already run in domain" in trial["reason"]
 
 
 def test_a_stack_that_ends_while_it_should_run_is_a_failure(run: Run, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_the_breaking_point_of_a_known_system_is_found(run: Run, busy: Path, tmp
     assert found["interval"]["high"] <= found["high"]
     assert found["trials"] == sum(level["n"] for level in found["levels"]) == len(found["course"])
     for level in found["levels"]:
-        assert level["met"] == (level["n"] if level["level"] < BREAKS_AT else 0), "it has no noise"
+        assert level["met"] == (level["n"] if level["level"] < BREAKS_AT else 0), "it lacks noise"
     assert found["left_out"] == {"invalid": 0, "harness_error": 0}
     assert found["words"][0].rstrip(".") in " ".join(done.stdout.split()), "what was found is printed"
     assert summary(out)["findings"] is None
@@ -187,8 +187,7 @@ def test_a_criterion_that_cannot_be_judged_ends_the_search(run: Run, busy: Path,
 
 
 @pytest.mark.long
-def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None:
-    """A latency is none of messages that were lost; the search must not end there."""
+def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None: unknown key """A latency; choose from messages that were lost; the search must not end there."""
     out = tmp_path / "run"
     options = ["--factor", "virtual.loss", "--low", "0", "--high", "1", "--criterion", "latency.p50 <= 5ms"]
     done = run("breaking-point", busy, *VIRTUAL, *options, "-o", out)
@@ -262,7 +261,7 @@ def test_what_is_running_is_called_with_its_level(run: Run, busy: Path, tmp_path
     ("factor", "line"),
     [
         ("workload.timer_speed=5..5:1", "is empty"),
-        ("workload.timer_speed=1..5", "does not say how many levels"),
+        ("workload.timer_speed=1..5", "lacks the number of levels"),
         ("workload.timer_speed=1", "has one level; a sweep needs two or more"),
         ("cpu_lod.load=1,2", "did you mean cpu_load?"),
         ("workload.timer_speed=1,", "is not a number"),

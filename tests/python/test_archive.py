@@ -220,7 +220,7 @@ def test_files_that_are_no_archives(run: RunDirectory, tmp_path: Path, monkeypat
                 extract(whole, folder)
     for path, wrong in (
         (tmp_path / "none.tar.gz", "^no archive .*none.tar.gz$"),
-        (tmp_path, "is no file; name an archive"),
+        (tmp_path, "is not a file; name an archive"),
     ):
         with pytest.raises(BadInput, match=wrong):
             check(path)
@@ -244,7 +244,7 @@ def test_the_command(
     assert command.archive("r", None, None, None, False, False) == 0
     assert capsys.readouterr().out.startswith("r.tar.gz: run r, ")
     assert command.archive(None, Path("r.tar.gz"), None, None, False, False) == 0
-    assert capsys.readouterr().out.endswith("every sum is right\n")
+    assert capsys.readouterr().out.endswith("all checksums match\n")
     assert command.archive(None, None, Path("r.tar.gz"), None, False, True) == 0
     assert json.loads(capsys.readouterr().out)["path"] == "r"
     assert (tmp_path / "r/summary.json").is_file()

@@ -201,7 +201,7 @@ def test_what_cannot_be_searched_is_refused(keys: dict[str, Any], complaint: str
 
 
 def test_ends_between_whole_numbers_are_refused_where_there_is_nothing_between() -> None:
-    with pytest.raises(BadInput, match=r"--high 9\.5: workload\.depth takes whole numbers alone"):
+    with pytest.raises(BadInput, match=r"--high 9\.5: workload\.depth takes only whole numbers"):
         goal(asked(factor="workload.depth", high=9.5), True, None)
 
 
@@ -254,7 +254,7 @@ def test_what_came_to_nothing_has_not_met_a_bound_and_too_short_a_trial_says_not
     assert judge(counted(2000, 2000)) is True
     assert judge(counted(2000, 0)) is False
     assert judge(counted(2000, 500)) is False
-    with pytest.raises(BadInput, match="p99 needs 1 000 messages in a trial, there are 500; longer trials"):
+    with pytest.raises(BadInput, match="p99 needs 1 000 messages in a trial, there are only 500; longer trials"):
         judge(counted(500, 500))
     with pytest.raises(BadInput, match="longer trials"):
         judge(counted(900, 500))

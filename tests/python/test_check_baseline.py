@@ -113,7 +113,7 @@ def test_a_margin_is_not_taken_of_values_below_0() -> None:
         _, found = gate([Match(result(values), result(values))], [metric], ("old", "new"))
         assert (found.metric, found.verdict) == ("latency.mean", verdict)
         if verdict == "undecided":
-            assert found.reason == "values below 0, of which a margin of 5 % means nothing"
+            assert found.reason == "values below 0, for which a margin of 5 % is meaningless"
 
 
 def test_any_shown_increase_of_losses_fails(tmp_path: Path, capsys: Captured) -> None:
@@ -135,7 +135,7 @@ def test_one_trial_each_is_not_enough_and_says_so(tmp_path: Path, capsys: Captur
     one = replace(OLD, treatments={}, blocks=1)
     paths = runs(tmp_path, replace(one, variants={"cyclonedds": Effect(latency=50)}, seed=2), one)
     assert check(paths) == 0
-    assert "not enough trials to tell (1 and 1" in capsys.readouterr().out
+    assert "too few trials (1 and 1" in capsys.readouterr().out
     assert check(paths, "--strict") == 1
 
 
@@ -268,7 +268,7 @@ def test_a_damaged_run_is_one_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "new" / "summary.json").write_text(json.dumps(summary))
     assert check(paths) == 2
     error = capsys.readouterr().err
-    assert "is damaged, or was written by another version of perflab: it has no results.0.trials_detail" in error
+    assert "is damaged, or was written by another version of perflab: it lacks results.0.trials_detail" in error
     assert error.count("\n") == 1
 
 

@@ -182,19 +182,19 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("latency.p99", "is no expectation; write it like 'planning > baseline'"),
+        ("latency.p99", "is not an expectation; write it like 'planning > baseline'"),
         ("latncy.p99 > baseline", "no metric 'latncy.p99'; did you mean latency.p99?"),
         ("latency.p99 = baseline", "has =; use one of <= < >= > =="),
         ("latency.p99 == baseline", "a margin (within ...) goes with =="),
         ("latency.p99 > baseline within 5 %", "a margin (within ...) goes with =="),
         ("latency.p99 == baseline within 5ms", "compared by factors, so its margin is one in per cent, as 5 %"),
-        ("latency.p99 == baseline within 0 %", "a margin is above 0"),
+        ("latency.p99 == baseline within 0 %", "a margin must be above 0"),
         ("latency.p99 == baseline within 1e999 %", "1e999 is too large"),
-        ("latency.p99 > 0x baseline", "a factor is above 0"),
+        ("latency.p99 > 0x baseline", "a factor must be above 0"),
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
         ("latency.p99 == 5ms", "no trials show that a value is exactly one"),
-        ("latency.p99 > twice", "after > stands `baseline` or a value"),
-        ("lost > 2x baseline", "lost is compared by differences, so there is no factor; leave 2x out"),
+        ("latency.p99 > twice", "after > write `baseline` or a value"),
+        ("lost > 2x baseline", "lost is compared by differences, so it lacks factor; leave 2x out"),
         ("success < 50", "has no unit; write success < 50 %"),
         ("spread of success < baseline", "success is of all trials together and has no spread"),
         ("spread of latency.p99 < 5ms", "a spread is compared with that of the baseline"),
@@ -223,7 +223,7 @@ class Planned:
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({}, "name the treatment that it is about: cpu_load, io_load"),
+        ({}, "name the treatment that the claim is about: cpu_load, io_load"),
         ({"treatment": "cpu_lod"}, "no treatment 'cpu_lod'; did you mean cpu_load?"),
         ({"treatment": "cpu_load", "at": {"workload.depth": 3}}, "workload.depth is nowhere 3; there are 1"),
         ({"treatment": "cpu_load", "expects": "latency.p99 ~ 3"}, "claims, entry 1: 'latency.p99 ~ 3' is no"),

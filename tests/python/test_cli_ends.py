@@ -186,7 +186,7 @@ def test_a_damaged_summary_is_made_anew_from_the_records(
     for option in ([], ["--json"]):
         shown = perflab("show", finished, *option)
         assert (shown.returncode, shown.stdout) == (2, "")
-        assert "0001_baseline/trial.json is damaged: it has no order" in shown.stderr
+        assert "0001_baseline/trial.json is damaged: it lacks order" in shown.stderr
         assert shown.stderr.count("\n") == 1
 
 
@@ -254,7 +254,7 @@ def test_a_fifo_does_not_hang(perflab: Perflab, finished: Path) -> None:
             assert "summary.json is damaged: not a regular file" in shown.stdout
         else:
             assert shown.returncode == 2
-            assert "is not a run directory: it has no manifest.json" in shown.stderr
+            assert "is not a run directory: it lacks manifest.json" in shown.stderr
 
 
 ENCODINGS = [

@@ -58,8 +58,8 @@ def ended(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, 
         (["sweep", "siera_nevada"], "no workload named 'siera_nevada'; did you mean sierra_nevada"),
         (["sweep", "sweep_cpu_laod"], "no workload named 'sweep_cpu_laod'; did you mean sweep_cpu_load"),
         (["breaking-point", "TYPO"], "no workload named 'TYPO'"),
-        (["run", "sierra_nevada", "demo"], "'demo' is an experiment; it stands alone"),
-        (["run", "demo", "sierra_nevada"], "'demo' is an experiment; it stands alone"),
+        (["run", "sierra_nevada", "demo"], "'demo' is an experiment; it cannot be combined"),
+        (["run", "demo", "sierra_nevada"], "'demo' is an experiment; it cannot be combined"),
         (["run", "x" * 300], "File name too long"),
     ],
 )
@@ -92,7 +92,7 @@ def test_memory_that_runs_out_is_one_line(capsys: pytest.CaptureFixture[str], mo
         raise MemoryError
 
     monkeypatch.setattr("perflab.runs.rundir.open_run", none_left)
-    assert ended(capsys, "show", "x") == (3, "there is not enough memory; free some, or raise the limit (`ulimit -v`)")
+    assert ended(capsys, "show", "x") == (3, "out of memory; free some, or raise the limit (`ulimit -v`)")
 
 
 def test_a_file_that_the_machine_refuses_is_named(
@@ -169,7 +169,7 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("g,m,s,n\nx,1,1,5\ny,1,1,1e30\n", "n is 1e+30; at most 1e+12 can be calculated with"),
+        ("g,m,s,n\nx,1,1,5\ny,1,1,1e30\n", "n is 1e+30; the maximum is 1e+12"),
         ("g,m,s,n\nx,1,1,5\ny,1e308,1,5\n", "line 3: m is '1e308'"),
         ("g,m,s,n\nx,1,1,5\ny,1,-1e308,5\n", "line 3: s is '-1e308'"),
         ("g,m,s,n\nx,1,1,5\ny,1,1,inf\n", "line 3: n is 'inf', which is not finite"),

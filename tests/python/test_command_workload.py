@@ -66,23 +66,23 @@ def test_short_forms() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"command": "a && b"}, "'&&' is for a shell, and perflab starts none; write [sh, -c, 'a && b']"),
+        ({"command": "a && b"}, "'&&' needs a shell, and perflab starts none; write [sh, -c, 'a && b']"),
         ({"command": "cat <x"}, None),  # as one word it is a name like any other
         ({"command": "cat < x"}, "'<' is for a shell"),
         ({"command": "'a"}, "cannot be split into words: no closing quotation"),
         ({"command": []}, "the command is empty"),
-        ({"command": ["a", True]}, "the word True is no text; put it in quotes"),
+        ({"command": ["a", True]}, "the word True is not text; put it in quotes"),
         ({"redy": 1}, "no key 'workload.redy'; did you mean ready?"),
         ({"ready": {"aftr": 1}}, "no key 'workload.ready.aftr'; did you mean after?"),
         ({"ready": {}}, "give exactly one of after and log"),
         ({"ready": {"after": 1, "log": "x"}}, "give exactly one of after and log"),
-        ({"ready": "log:("}, "'(' is no regular expression"),
+        ({"ready": "log:("}, "'(' is not a regular expression"),
         ({"ready": "log:"}, "an empty pattern matches any line"),
         ({"ready": "5 parsecs"}, "is not a duration"),
         ({"stop": "SIGFOO"}, "'SIGFOO' is not SIGINT, "),
         ({"stop": {"grace": 0}}, "0 must be more than 0"),
-        ({"environment": {"A": True}}, "True is no text; put it in quotes"),
-        ({"environment": {"A=B": "x"}}, "'A=B' is no name of a variable"),
+        ({"environment": {"A": True}}, "True is not text; put it in quotes"),
+        ({"environment": {"A=B": "x"}}, "'A=B' is not a valid variable name"),
         ({"ends": "never"}, "'never' is not stopped or itself"),
     ],
 )  # fmt: skip

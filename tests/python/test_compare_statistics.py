@@ -133,7 +133,7 @@ def test_runs_with_nothing_in_common_say_so(tmp_path: Path, capsys: Captured) ->
     one = write_run(tmp_path / "one", replace(PLAIN, variants=two_variants, blocks=2).summary())
     two = write_run(tmp_path / "two", replace(other(Effect()), variants={"sim": Effect()}, blocks=2).summary())
     statistics = compared(capsys, one, two)["statistics"]
-    assert statistics["remarks"] == ["two has no result of what one measured: nothing to test"]
+    assert statistics["remarks"] == ["two measured nothing that one measured: nothing to test"]
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,6 @@ def test_trials_of_different_lengths_are_not_tested(tmp_path: Path, capsys: Capt
     statistics = compared(capsys, one, two)["statistics"]
     assert not statistics["tested"]
     assert statistics["comparisons"] == []
-    assert statistics["remarks"] == ["cyclonedds: two cannot be tested against one: a trial lasts 5 s, there 2 s"]
+    assert statistics["remarks"] == [
+        "cyclonedds: two cannot be tested against one: a trial lasts 5 s, in the first run 2 s"
+    ]

@@ -261,10 +261,10 @@ def test_what_could_not_be_set_back_is_refused(settings: Path) -> None:
     (settings / "kernel/modules_disabled").write_text("0\n")
     assert "kernel.modules_disabled" in ONE_WAY
     for name, text in {
-        "vm.compact_memory": "cannot be read, and so not be set back",
+        "vm.compact_memory": "cannot be read, so it could not be restored",
         "vm.version": "can only be read",
         "vm.table": "is not one line of plain text",
-        "kernel.modules_disabled": "cannot be set back before the machine boots again",
+        "kernel.modules_disabled": "cannot be restored before the next reboot",
     }.items():
         with pytest.raises(BadInput, match=f"sysctl: {name} {text}"):
             made(**{name: 2}).check(Host(), GRAPH, "dds")
@@ -324,11 +324,11 @@ def test_a_value_that_was_another_meanwhile_or_at_the_end_is_not_in_effect(tmp_p
     kernel.write(NAME, "2")
     change = {"type": "changed", "name": NAME, "value": "9", "at_ns": 2 * S}
     evidence = as_json(applied(tmp_path, "2", change).verify(Window(S, 4 * S)))
-    assert evidence["reason"] == f"{NAME} became '9' 1.0 s into the measured time, and '2' was promised"
+    assert evidence["reason"] == f"{NAME} became '9' 1.0 s into the measured time, but '2' was promised"
     assert evidence["achieved"]["as_promised"] == 0
     kernel.write(NAME, "1")
     evidence = as_json(applied(tmp_path).verify(Window(S, 4 * S)))
-    assert evidence["reason"] == f"{NAME} was '1' at the end, and '2' was promised"
+    assert evidence["reason"] == f"{NAME} was '1' at the end, but '2' was promised"
 
 
 def test_what_the_kernel_refuses_and_what_another_trial_holds_end_the_run(tmp_path: Path) -> None:

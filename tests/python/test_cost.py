@@ -123,7 +123,7 @@ def test_user_space_alone_is_a_note() -> None:
     trial = cost.of_trial([cost.of_process("p", both(*ends))])
     assert trial is not None
     assert trial.cycles == 900
-    assert trial.notes == ("cycles of user space alone: the kernel's are not allowed to be counted",)
+    assert trial.notes == ("cycles of user space only: counting the kernel's is not permitted",)
     of = Trial(trial=1, order=1, outcome=SUCCESS, cost=trial, totals=Totals(received=9))
     assert METRICS["cycles_per_message"].read(of).value == 100
 

@@ -54,7 +54,7 @@ def test_the_first_process_that_only_receives_is_killed() -> None:
             {},
             graph(talker=("publishers",)),
             "dds",
-            "a process that receives and does no more is needed, .*there is none",
+            "a process that only receives is needed, .*there is none",
         ),
         ({}, PUBSUB, "virtual", "has no processes"),
         ({}, PUBSUB, "command", "processes of a command"),

@@ -66,7 +66,7 @@ def labels(found: list[Treatment]) -> list[str]:
 def test_without_conditions_there_is_the_baseline() -> None:
     (only,) = treatments()
     assert (only.label, only.conditions, only.purpose, only.words) == (BASELINE, (), MEASURED, "one")
-    with pytest.raises(BadInput, match=r"^baseline is off and there is no condition: nothing is left to run$"):
+    with pytest.raises(BadInput, match=r"^baseline is off and there is no condition: nothing to run$"):
         design.check_baseline(document(baseline="off"))
 
 
@@ -223,7 +223,7 @@ def test_only_a_topic_that_is_there_is_disturbed() -> None:
     with_topic = "middlewares: [%s]\nmiddleware_options: {disturb.loss: 1, disturb.topic: %s}\n"
     for same in ("amazon", "/amazon", "rt/amazon"):
         assert built(with_topic % ("virtual", same))
-    with pytest.raises(BadInput, match=r"disturb\.topic 'amazn' is no topic of this workload; did you mean amazon"):
+    with pytest.raises(BadInput, match=r"disturb\.topic 'amazn' is not a topic of this workload; did you mean amazon"):
         built(with_topic % ("virtual", "amazn"))
     services = "catalog/topologies/examples/services.yaml"
     for same in ("rq/map/costRequest", "rr/map/costReply"):

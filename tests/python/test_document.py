@@ -317,7 +317,9 @@ def test_every_bad_file_has_its_line() -> None:
 
 @needs_native
 def test_an_unknown_network_is_said_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=rf"^{tmp_path}/experiment.yaml:2: no network interface 'nic99'; there are .*lo"):
+    with pytest.raises(
+        BadInput, match=rf"^{tmp_path}/experiment.yaml:2: no network interface 'nic99'; choose from .*lo"
+    ):
         build(written("workload: sierra_nevada\nnetwork: nic99\n", tmp_path), NATIVE, output=None, command_line=())
 
 

@@ -77,9 +77,9 @@ def test_the_case_plain_has_no_reference_among_several_and_none_alone() -> None:
     plain = of_case("plain", 5.0, "direct")
     rows = rows_of([of_case("middleware", 10.0), of_case("middleware", 12.0, "rclcpp/rmw_cyclonedds_cpp"), plain])
     assert rows[2]["reference"] is None
-    assert rows[2]["ratio"]["reason"] == "it runs on no middleware, and the case middleware ran on several"
+    assert rows[2]["ratio"]["reason"] == "it runs on no middleware, but the case middleware ran on several"
     (row,) = rows_of([plain])
-    assert row["ratio"]["reason"] == "it runs on no middleware, and the case middleware did not run"
+    assert row["ratio"]["reason"] == "it runs on no middleware, but the case middleware did not run"
 
 
 def test_each_runtime_is_compared_with_its_own_case_middleware() -> None:

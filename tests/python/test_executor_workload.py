@@ -232,8 +232,11 @@ def test_a_file_with_parameters_is_no_list_of_graphs(tmp_path: Path) -> None:
         ("executor:triggered=1", "workload executor: triggered 1 are more than the waitables of a node, 0"),
         ("executor:participants=11", "workload executor: participants 11 are more than the nodes, 10"),
         ("executor:nodes=1000", "workload executor: 2003000 timers and endpoints are more than the 100000 that a"),
-        (["executor", "sierra_nevada"], "workload executor is a whole graph and stands alone; leave out sierra_nevada"),
-        ({"executor": {}, "ready": "2s"}, "workload executor is a whole graph and stands alone; leave out ready"),
+        (
+            ["executor", "sierra_nevada"],
+            "workload executor is a whole graph and cannot be combined; leave out sierra_nevada",
+        ),
+        ({"executor": {}, "ready": "2s"}, "workload executor is a whole graph and cannot be combined; leave out ready"),
         ({"executor": "ros"}, "workload executor: 'ros' is not a mapping of parameters"),
     ],
 )
@@ -300,7 +303,7 @@ def test_factors_of_any_graph_are_its_own_too() -> None:
             ["rso"],
             "factor workload.case: case: 'rso' is not ros, rosonenode",
         ),
-        ("workload.interval", ["20ms", 0.02], "factor workload.interval: level 0.02 is there twice, once as '20ms'"),
+        ("workload.interval", ["20ms", 0.02], "factor workload.interval: level 0.02 is given twice, once as '20ms'"),
         ("workload.participants", [1, 11], "workload executor: participants 11 are more than the nodes, 10"),
     ],
 )
@@ -398,7 +401,7 @@ def test_plain_runs_without_a_middleware(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ("executor:case=middleware", {"executors": "events"}, "--executor events: case middleware is what runs"),
         ("executor:case=middleware", {"executors": "inline,events"}, "--executor events: case middleware is what runs"),
-        ("executor:case=plain", {}, "--middleware virtual: case plain is what runs without executor and middleware"),
+        ("executor:case=plain", {}, "--middleware virtual: case plain runs without executor and middleware"),
         ("executor", {"executors": "events", "factors": {"workload.case": ["middleware"]}}, "--executor events: case"),
     ],
 )

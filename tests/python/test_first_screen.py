@@ -180,7 +180,7 @@ def test_a_sweep_shows_its_curves_first_and_every_level_folded(page: Page, other
     assert "Latency p50 over message_flood.rate" in text and "Latency p99 over message_flood.rate" in text
     assert "Over message_flood.rate no change is shown." in text
     folded = "document.querySelector('#overview .what-differs details:not([open]) summary').textContent"
-    assert page.ask(folded).startswith("Every level against the baseline: ")
+    assert page.ask(folded).startswith("Every level compared with the baseline: ")
     small = "document.querySelectorAll('#overview .multiples .plot').length"
     assert page.ask(small) == 4
 

@@ -130,9 +130,9 @@ def test_a_library_that_was_built_anew_meanwhile_is_seen(tmp_path: Path) -> None
     digest = installation.digest(library)
     assert installation.changed(library, digest) is None
     library.write_bytes(b"2")
-    assert installation.changed(library, digest) == f"{library} was changed since this run began"
+    assert installation.changed(library, digest) == f"{library} was changed after this run began"
     library.unlink()
-    assert installation.changed(library, digest) == f"{library} cannot be read any more: No such file or directory"
+    assert installation.changed(library, digest) == f"{library} can no longer be read: No such file or directory"
 
 
 def test_prefixes_are_absolute_of_a_file_relative_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,7 @@ def test_of_two_runs_the_differences_are_told(perflab: Perflab, tmp_path: Path) 
         (["RUN", "RUN", "RUN"], "one run, or two to compare, not 3"),
         (["RUN", "RUN", "--format", "latex"], "--format latex is of one inventory"),
         (["RUN", "--format", "word"], "--format 'word' is not one of table, json, latex, markdown"),
-        (["RUN", "--format", "latex", "--json"], "--json does not go with --format latex"),
+        (["RUN", "--format", "latex", "--json"], "--json excludes --format latex"),
         (["nowhere"], "no run 'nowhere'"),
         (["EMPTY"], "has no inventory"),
         (["DAMAGED"], "the inventory is damaged"),

@@ -204,7 +204,7 @@ def test_names_of_december_2023_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "complaint"),
     [
-        ("latency_all.txt", "2001,0,0", "2001,0", "latency_all.txt:4: the columns cannot be told apart"),
+        ("latency_all.txt", "2001,0,0", "2001,0", "latency_all.txt:4: the columns is unknown apart"),
         ("latency_all.txt", "wheel,16,2001", "wheel,16,many", "latency_all.txt:4: received_msgs is 'many'"),
         ("latency_all.txt", "30,10,12", "30,x,12", "latency_all.txt:4: sd_us is 'x', which is not a number"),
         ("latency_all.txt", "node,topic", "nodes,topic", "no column node"),

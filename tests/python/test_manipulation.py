@@ -292,7 +292,7 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"task": "reech"}, "no task 'reech'; there are pick_and_place, reach"),
+        ({"task": "reech"}, "unknown task 'reech'; choose from pick_and_place, reach"),
         ({"goal": "0.4,0.2"}, "goal: '0.4,0.2' is not three numbers x,y,z"),
         ({"goal": "0.4,0.2,high"}, "goal: '0.4,0.2,high' is not three numbers x,y,z"),
         (
@@ -303,7 +303,7 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
         ({"velocity_scaling": 2}, "velocity_scaling: "),
         ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
         ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
-        ({"planner": "RRTConect"}, "no planner 'RRTConect'; there are AnytimePathShortening, BFMT, BITstar, "),
+        ({"planner": "RRTConect"}, "unknown planner 'RRTConect'; choose from AnytimePathShortening, BFMT, BITstar, "),
         ({"collision": "bullet"}, "collision: "),
         ({"controler": "split"}, "no parameter 'controler'; did you mean controller?"),
     ],
@@ -320,7 +320,7 @@ def test_a_task_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     bad.parent.mkdir()
     monkeypatch.setattr(catalog, "folder", lambda: tmp_path)
     bad.write_text('{"description": "x"}')
-    with pytest.raises(BadInput, match=r"bad\.json is no task: it is an object with description and scene"):
+    with pytest.raises(BadInput, match=r"bad\.json is not a task: it must be an object with description and scene"):
         manipulation.tasks()
     bad.write_text('{"description": "x", "scene": "table", "gaol": [1, 2, 3]}')
     with pytest.raises(BadInput, match="'gaol' is none of description, goal"):

@@ -352,11 +352,11 @@ def test_a_silence_is_not_filled_with_a_line() -> None:
 
     assert without(4)["in_effect"]  # two seconds: a late word
     mute = without(4, 5)
-    assert mute["reason"] == "process flood said nothing for 3.0 s, from 3.0 s into the measured part"
+    assert mute["reason"] == "process flood reported nothing for 3.0 s, from 3.0 s into the measured part"
     known, unknown = [4000] * 3, [None] * 3
     assert mute["achieved"]["sent_in_second"] == known + unknown + [4000] * 4
     assert mute["achieved"]["delivered_in_second"] == known + unknown + [4000] * 4
-    assert without(1, 2, 3)["reason"] == "process flood said nothing for 4.0 s, from 0.0 s into the measured part"
+    assert without(1, 2, 3)["reason"] == "process flood reported nothing for 4.0 s, from 0.0 s into the measured part"
 
 
 def test_one_mute_process_of_several_is_named() -> None:
@@ -372,7 +372,7 @@ def test_totals_alone_are_no_evidence_of_a_long_window() -> None:
         return judged("", last=Counts(BEGIN + seconds * S, n, 0, n, n), seconds=seconds)
 
     assert of(2)["in_effect"]
-    assert of(10)["reason"] == "no process of the flood said anything in the 10 s of the measured part"
+    assert of(10)["reason"] == "no process of the flood reported anything in the 10 s of the measured part"
 
 
 def test_a_flood_that_is_too_slow_is_not_in_effect() -> None:

@@ -170,7 +170,7 @@ def test_a_publisher_and_its_subscriber_are_one_trial() -> None:
 def test_a_publisher_alone_says_what_it_published(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(DATA / "pair" / "run_pub.csv")]) == 0
     shown = capsys.readouterr().out
-    assert "published, received by whom is not known" in shown
+    assert "published, receivers unknown" in shown
     assert not any(line.strip() == "─" for line in shown.splitlines()), "a table without columns"
 
 
@@ -320,7 +320,7 @@ LAST = HEADER + 4
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (changed("latency_min (ms)", "low (ms)"), f":{HEADER}: column 8 is 'low (ms)', which is none of performance_t"),
+        (changed("latency_min (ms)", "low (ms)"), f":{HEADER}: unknown key column 8 is 'low (ms)', which; choose from performance_t"),
         (changed("lost,", "sent,"), f":{HEADER}: column 5 is 'sent' once more"),
         (changed("received,\tsent", "sent"), f":{HEADER}: no column received; a table of performance_test has one"),
         (changed(",\t\t1.5", ""), f":{HEADER + 3}: 27 columns; the header has 28"),
@@ -333,7 +333,7 @@ LAST = HEADER + 4
         (changed("rate: 100", "rate: often"), ":7: Publishing rate is 'often' instead of a whole number from 0 on"),
         (changed("enabled: 0", "enabled: 2"), ":13: Memory check enabled is '2' instead of 0 or 1"),
         (changed("depth: 16", "depth: deep"), ":6: History depth is 'deep' instead of a whole number from 0 on"),
-        (lambda text: text[:-1], f":{LAST}: the line was cut: it has no end; remove it to read what is before it"),
+        (lambda text: text[:-1], f":{LAST}: the line was cut: it lacks end; remove it to read what is before it"),
         (lambda text: text[:-40], f":{LAST}: the line was cut"),
         (lambda text: text.partition(dialect.START)[0], ": no line ---EXPERIMENT-START--- with a table below it"),
         (lambda text: text.partition("T_exp")[0], f":{HEADER}: no header; there should be T_experiment,"),
@@ -630,7 +630,7 @@ def test_several_topics_are_not_exported(tmp_path: Path, capsys: Captured) -> No
 
 def test_a_log_is_not_exported_again_but_its_tables_are(tmp_path: Path, capsys: Captured) -> None:
     assert export(DATA / "one.csv", "--output", tmp_path / "out") == 2
-    assert "is of performance_test and has no records of each second" in capsys.readouterr().err
+    assert "is from performance_test and has no records of each second" in capsys.readouterr().err
     assert main(["export", str(DATA / "one.csv"), "--format", "csv", "-o", str(tmp_path / "out")]) == 0
     assert pl.read_csv(tmp_path / "out" / "edges.csv")["received"].to_list() == [298]
     assert pl.read_csv(tmp_path / "out" / "seconds.csv")["mean"].to_list() == pytest.approx([50e3, 60e3, 40e3])

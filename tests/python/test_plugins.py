@@ -234,7 +234,7 @@ def test_a_command_of_a_kind_has_figures_and_outcomes_of_its_own_wherever_there_
 @pytest.mark.parametrize(
     ("what", "name", "parameter"),  # behind those that all of a kind have
     [
-        ("conditions", "solar_flare", "strength: how strong it is (1)"),
+        ("conditions", "solar_flare", "strength: strength of a publisher (1)"),
         ("observers", "notebook", "colour: of the ink (blue)"),
         ("workloads", "pair", "rate: messages per second (10)"),
         ("workloads", "robot", "floor: what it drives on (dry)"),
@@ -286,10 +286,10 @@ def test_what_is_wrong_is_one_line_each_and_leaves_the_others(tmp_path: Path) ->
     assert done.returncode == 0
     begin = "perflab: condition"
     assert done.stderr.splitlines() == [
-        f"{begin} cpu_load of lab-extras 1.0 is left out: there is a condition of this name already",
+        f"{begin} cpu_load of lab-extras 1.0 is left out: there is already a condition of this name",
         f"{begin} ends of lab-extras 1.0 is left out: SystemExit: not today",
         f"{begin} gone of lab-extras 1.0 is left out: ModuleNotFoundError: No module named 'lab_extras.no_such_module'",
-        f"{begin} solar_flare of second-lab 1.0 is left out: there is a condition of this name already",
+        f"{begin} solar_flare of second-lab 1.0 is left out: there is already a condition of this name",
         f"{begin} solar_wind of lab-extras 1.0 is left out: it calls itself solar_flare; its entry point must have the "
         "same name",
         f"{begin} text of lab-extras 1.0 is left out: lab_extras.solar_flare:NAME is not a Kind",

@@ -271,7 +271,7 @@ def test_a_file_of_rules_comes_first_and_adds_families(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("rules: [{family: lidar, object: a}]", "no family named 'lidar'"),
-        ("rules: [{family: libc, object: '('}]", "object is no regular expression"),
+        ("rules: [{family: libc, object: '('}]", "object is not a regular expression"),
         ("rules: [{family: libc}]", "a family and a pattern for object or symbol"),
         ("rules: {family: libc}", "rules is not a list"),
         ("families: [{name: A, title: b}]", "'A' is no name"),
@@ -580,7 +580,7 @@ def test_without_samples_everything_is_unknown_and_nothing_zero(tmp_path: Path) 
     [
         ((), "one of a command, --pid and --system"),
         (("--pid", "1", "--", "true"), "one of a command, --pid and --system"),
-        (("--pid", "x", "--duration", "1s"), "--pid 'x' is no process number"),
+        (("--pid", "x", "--duration", "1s"), "--pid 'x' is not a process id"),
         (("--pid", "1"), "--duration is missing"),
         (("--call-graph", "magic", "--", "true"), "'magic' is not one of dwarf, fp, lbr"),
         (("--stack", "100000", "--", "true"), "not a multiple of 8 up to 65528"),

@@ -103,7 +103,7 @@ def test_latex_writes_into_a_folder(run: Path, tmp_path: Path, capsys: pytest.Ca
         (["RUN", "RUN"], "run is named twice"),
         (["RUN", "--port", "80"], "--port goes with --serve"),
         (["RUN", "--serve", "--port", "70000"], "--port 70000 is not within 0..65535"),
-        (["RUN", "--serve", "--json"], "--serve shows runs and writes nothing: it does not go with --json"),
+        (["RUN", "--serve", "--json"], "--serve shows runs and writes nothing: it excludes --json"),
         (["RUN", "--serve", "--theme", "dark"], "it does not go with --theme"),
         (["RUN", "--json", "-o", "-"], "--json and --output - both write to stdout"),
         (["RUN", "--latex", "x", "--title", "y"], "--latex DIR writes no page"),

@@ -127,14 +127,14 @@ def _damaged_trials(run_path: Path) -> list[str]:
         ("{", "Expecting property name"),
         ("[1]", "not a JSON object"),
         ("[" * 100_000, "recursion"),
-        ('{"schema": 1}', "it has no order"),
+        ('{"schema": 1}', "it lacks order"),
         ("duration_s=x", 'duration_s: must be a valid number, unable to parse string as a number, not "x"'),
         ("duration_s=NaN", "duration_s: must be a finite number, not NaN"),
         ("order=1.5", "order: must be a valid integer, got a number with a fractional part, not 1.5"),
         ("outcome=good", "outcome: must be 'success', 'failed', 'invalid' or 'harness_error', not \"good\""),
         ("conditions=7", "conditions: must be a list, not 7"),
         ("treatment=[]", "treatment: must be a valid string, not []"),
-        ("middleware={}", "it has no middleware.name"),
+        ("middleware={}", "it lacks middleware.name"),
         ("processes=[]", "processes: must be an object, not []"),
         ('factors={"workload.depth": []}', "factors.workload.depth.bool"),
     ],
@@ -156,7 +156,7 @@ def test_one_damaged_trial_is_named_and_left_out(run_path: Path, damage: str, wo
     (note,) = _damaged_trials(run_path)
     assert note.startswith(f"{path} is damaged: ")
     assert words in note
-    assert note.endswith("; what only its files tell is left out")
+    assert note.endswith("; what only its files have is left out")
     (run_path / "summary.json").unlink()
     rebuilt = open_run(run_path)
     assert [t.number for t in rebuilt.trials] == [2]
@@ -188,7 +188,7 @@ def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
     (run_path / "trials/0001_baseline/trial.json").write_text('{"schema": 1}')
     (second,) = run_path.glob("trials/0002_*/trial.json")
     second.write_text("{")
-    with pytest.raises(BadInput, match=r"trial\.json is damaged: it has no order"):
+    with pytest.raises(BadInput, match=r"trial\.json is damaged: it lacks order"):
         open_run(run_path)
 
 
@@ -220,13 +220,13 @@ def test_trials_say_where_they_stood_in_the_plan(run_path: Path) -> None:
     assert (second.order, second.block, second.after) == (2, None, None)
 
 
-NOT_SET = "not set by perflab: rclcpp/rmw: max_blocking_time: it has none"
+NOT_SET = "not set by perflab: rclcpp/rmw: max_blocking_time: it lacksne"
 
 
 @pytest.mark.parametrize("with_summary", [True, False])
 def test_what_perflab_could_not_set_is_said_once(with_summary: bool, run_path: Path) -> None:
     """Each process says it in its records, from which the note in trial.json is made."""
-    effective = {"not_set": ["max_blocking_time: it has none"]}
+    effective = {"not_set": ["max_blocking_time: it lacksne"]}
     for trial in (run_path / "trials").iterdir():
         records = trial / "processes" / "ear.jsonl"
         process = {"type": "process", "middleware": {"name": "rclcpp/rmw", "version": "1", "effective": effective}}
@@ -258,7 +258,7 @@ def test_messages_that_are_none_fail_a_trial_and_forgotten_ones_are_a_note(tmp_p
         MadeTrial([talk([100, 200])], malformed=1, outcome="failed"),
     ]
     run = open_run(make_run(tmp_path / "made", PROCESSES, trials, with_summary=False, with_tables=False))
-    said = "6 messages are none of the type of their topic, and are in no figure"  # of two processes
+    said = "6 messages do not have the type of their topic, and are in no figure"  # of two processes
     details = [detail for result in run.summary.results for detail in result.trials_detail]
     assert [(d.outcome, d.reason) for d in details][:3] == [
         ("success", None),

@@ -155,8 +155,8 @@ def test_blocks_are_taken_from_a_column(tmp_path: Path, capsys: Captured) -> Non
         ([], "--value is missing"),
         (["--value", "execution_latency_ms", "--baseline", "q"], "groups: baseline, cpu_load, msg_load"),
         (["--value", "execution_latency_ms", "--bogus"], "--bogus"),
-        (["--value", "execution_latency_ms", "--margin", "5x"], "--margin '5x' is no size of a difference"),
-        (["--value", "execution_latency_ms", "--margin", "0"], "--margin '0' is no size of a difference"),
+        (["--value", "execution_latency_ms", "--margin", "5x"], "--margin '5x' is not a valid difference"),
+        (["--value", "execution_latency_ms", "--margin", "0"], "--margin '0' is not a valid difference"),
         (["--value", "execution_latency_ms", "--alpha", "2"], "--alpha 2 is no rate"),
         (["--value", "execution_latency_ms", "--where", "status == 'q'"], "leaves no row of the 32"),
         (["--value", "execution_latency_ms", "--mean", "x"], "--mean goes with --from-summary"),
@@ -263,9 +263,9 @@ def test_words_are_honest() -> None:
     assert said(a, [x + 0.1 for x in a], margin=Margin(0.05, relative=True)).startswith(
         "p99 flood against baseline: no difference larger than 5 % ("
     )
-    assert "not enough trials to tell: with 3 and 3 no test can reach 0.05" in said(a[:3], double[:3])
+    assert "too few trials: with 3 and 3 no test can reach 0.05" in said(a[:3], double[:3])
     assert "no difference is shown" in said(a, [x + 0.5 for x in a])
-    assert "the same in every trial, 0 (n = 5 and 5)" in said([0.0] * 5, [0.0] * 5)
+    assert "identical in every trial, 0 (n = 5 and 5)" in said([0.0] * 5, [0.0] * 5)
     assert "no more than the baseline differs from itself" in said(a, [x * 1.1 for x in a], noise_floor=1.5)
 
 

@@ -81,19 +81,19 @@ def test_a_list_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("0..90", "does not say how many levels; write LOW..HIGH:STEP"),
-        ("5..5:1", "is empty: it begins where it ends"),
+        ("0..90", "lacks the number of levels; write LOW..HIGH:STEP"),
+        ("5..5:1", "is empty: both ends are the same"),
         ("0..9:-1", "is empty: a step of -1 leads away from the end"),
         ("9..0:1", "is empty: a step of 1 leads away"),
         ("0..9:0", "a step of 0 is 0"),
-        ("a..b:1", "'a..b:1' is no range; write LOW..HIGH:STEP"),
+        ("a..b:1", "'a..b:1' is not a range; write LOW..HIGH:STEP"),
         ("0..5/1", "1 is not a number of levels within 2..1000"),
         ("0..5/2.5", "2.5 is not a number of levels"),
         ("0..100/4log", "cannot begin or end at 0 or below"),
         ("0..9:1log", "log goes with a number of levels"),
         ("0..1:1e-9", "more than 1000 levels"),
         ("0..1e999:1", "too large"),
-        ("1..2..3:1", "is no range"),
+        ("1..2..3:1", "is not a range"),
     ],
 )
 def test_a_range_that_is_none_is_refused(text: str, complaint: str) -> None:
@@ -326,7 +326,7 @@ def test_a_search_over_what_a_condition_must_be_told_needs_no_other_value_of_it(
 @needs_native
 def test_a_search_on_what_the_factor_is_not_of_is_refused() -> None:
     asked = {"factor": "virtual.loss", "low": 0, "high": 1}
-    with pytest.raises(BadInput, match=r"--factor virtual\.loss changes nothing of sim; search on what it is of alone"):
+    with pytest.raises(BadInput, match=r"--factor virtual\.loss does not affect sim; search only on what it affects"):
         built(middlewares="sim,virtual", breaking_point=asked)
 
 

@@ -49,7 +49,10 @@ def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> N
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "no executor named ''; there are inline, single_threaded, static_single_threaded, events, polling, multi"),
+        (
+            "",
+            "unknown executor ''; choose from inline, single_threaded, static_single_threaded, events, polling, multi",
+        ),
         ("magic", "no executor named 'magic'"),
         ("inline,", "no executor named ''"),
         ("inline:2", "only multi_threaded has a number of threads"),
@@ -119,7 +122,7 @@ def test_a_service_framing_is_common_to_all() -> None:
     with pytest.raises(Unavailable, match="--service-framing framing_a: middleware other can only carry framing_b"):
         common_framing([ONE, OTHER], "framing_a")
     strange = Middleware("strange", "dds", None, None, service_framings=("framing_c",))
-    with pytest.raises(Unavailable, match=r"one\+strange: no service framing is common to all of them"):
+    with pytest.raises(Unavailable, match=r"one\+strange: they have no service framing in common"):
         common_framing([ONE, strange], None)
 
 
@@ -147,8 +150,8 @@ def test_mixtures_are_selected_with_their_options(native: Native) -> None:
     [
         ("cyclonedds+sim", "cyclonedds and sim do not meet on the wire"),
         ("second+virtual", "second and virtual do not meet on the wire"),
-        ("cyclonedds+", "no middleware named ''"),
-        ("second+cyclonedd", "no middleware named 'cyclonedd'; did you mean cyclonedds"),
+        ("cyclonedds+", "unknown middleware ''"),
+        ("second+cyclonedd", "unknown middleware 'cyclonedd'; did you mean cyclonedds"),
         ("sim+sim", "sim[+]sim mixes nothing; sim alone is for all processes"),
         ("second+cyclonedds,second+cyclonedds", "names one twice"),
     ],
