@@ -450,7 +450,7 @@ def test_a_stranger_in_the_domain_is_an_error_of_the_laboratory(run: Run, tmp_pa
         pytest.skip(f"no network namespace: {done.stderr.strip()}")
     assert done.returncode == 1, (done.stdout, done.stderr)
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("perflab: ") and "harness error: " in line)
-    assert "another process uses domain 1" in said
+    assert "another program uses domain 1" in said
     (detail,) = checked(done.stdout)["results"][0]["trials_detail"]
     assert (detail["outcome"], detail["measured"]) == ("harness_error", False)
 
@@ -472,6 +472,6 @@ def test_a_stranger_that_comes_later_is_seen_as_well(tmp_path: Path) -> None:
             stranger.wait()
     assert process.returncode == 1, (stdout, stderr)
     assert "harness error: " in stderr
-    assert "another process uses domain" in stderr
+    assert "another program uses domain" in stderr
     (detail,) = checked(stdout)["results"][0]["trials_detail"]
     assert detail["outcome"] == "harness_error"

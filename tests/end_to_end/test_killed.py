@@ -1,4 +1,4 @@
-"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run is in progress.
+"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run can be resumed.
 
 The instants are random, from seeds that are written here.
 """

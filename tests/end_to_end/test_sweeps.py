@@ -122,7 +122,7 @@ def test_the_breaking_point_of_a_known_system_is_found(run: Run, busy: Path, tmp
     assert found["interval"]["high"] <= found["high"]
     assert found["trials"] == sum(level["n"] for level in found["levels"]) == len(found["course"])
     for level in found["levels"]:
-        assert level["met"] == (level["n"] if level["level"] < BREAKS_AT else 0), "it lacks noise"
+        assert level["met"] == (level["n"] if level["level"] < BREAKS_AT else 0), "it has no noise"
     assert found["left_out"] == {"invalid": 0, "harness_error": 0}
     assert found["words"][0].rstrip(".") in " ".join(done.stdout.split()), "what was found is printed"
     assert summary(out)["findings"] is None
@@ -187,7 +187,8 @@ def test_a_criterion_that_cannot_be_judged_ends_the_search(run: Run, busy: Path,
 
 
 @pytest.mark.long
-def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None: unknown key """A latency; choose from messages that were lost; the search must not end there."""
+def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None:
+    """Lost messages have no latency; the search must not end there."""
     out = tmp_path / "run"
     options = ["--factor", "virtual.loss", "--low", "0", "--high", "1", "--criterion", "latency.p50 <= 5ms"]
     done = run("breaking-point", busy, *VIRTUAL, *options, "-o", out)

@@ -152,8 +152,10 @@ def test_of_equal_needs_the_lower_response_is_advised() -> None:
 
 def test_where_the_failure_begins_is_said_of_levels_on_both_sides_of_the_inhibitor() -> None:
     assert situation(*SWEEP).borders == (
-        "With executors at RR 98, trials fail with threads of the middleware at RR 85 and below and not at RR 98: the boundary is the inhibitor's RR 90.",
-        "With threads of the middleware at RR 98, trials fail with executors at RR 85 and not at RR 98: the boundary is the inhibitor's RR 90.",
+        "With executors at RR 98, trials fail with threads of the middleware at RR 85 and below and not at RR 98: "
+        "the boundary is the inhibitor's RR 90.",
+        "With threads of the middleware at RR 98, trials fail with executors at RR 85 and not at RR 98: the "
+        "boundary is the inhibitor's RR 90.",
     )
     contradicted = situation(*SWEEP, made("RR:98", "RR:95", 4, 4))
     assert not any(words.startswith("With executors at RR 98") for words in contradicted.borders)
@@ -201,7 +203,8 @@ def test_trials_that_were_not_judged_count_for_nothing() -> None:
         ),
         (
             (made("RR:98", "RR:98", 4, 4),),
-            "Nothing is recommended: trials failed even with all threads above the inhibitor's RR 90 (RR:98/RR:98), so its priority is not the only cause; `--observer tracing` shows more.",
+            "Nothing is recommended: trials failed even with all threads above the inhibitor's RR 90 "
+            "(RR:98/RR:98), so its priority is not the only cause; `--observer tracing` shows more.",
         ),
     ],
 )
@@ -272,7 +275,7 @@ def test_without_a_real_time_policy_of_its_threads_a_middleware_is_told_nothing(
 @pytest.mark.parametrize(
     ("version", "note"),
     [
-        ("2.9.1", "Not for 2.9.1, which was measured: it lacks thread settings."),
+        ("2.9.1", "Not for 2.9.1, which was measured: it has no thread settings."),
         ("2.13.0", "Thread settings exist since 2.13. perflab did not test this file."),
         (None, "Thread settings exist since 2.13. perflab did not test this file."),
     ],

@@ -191,7 +191,7 @@ def run_rest(searching: Searching) -> Sequence[TrialData]:
         ({"low": -1, "high": 5, "scale": "log"}, "begins above 0"),
         ({"criterion": "quick"}, "write success, a bound like"),
         ({"criterion": "latency.p99 <= 5"}, "has no unit"),
-        ({"criterion": "target:nowhere"}, "is neither a file nor a target of the catalog"),
+        ({"criterion": "target:nowhere"}, "is neither a file nor a target in the catalog"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(keys: dict[str, Any], complaint: str) -> None:

@@ -219,7 +219,7 @@ def test_targets_of_the_catalog_are_known_by_name(tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "is neither a file nor a target of the catalog; the catalog has mont_blanc_rpi3, sierra_nevada_rpi3"),
+        (None, "is neither a file nor a target in the catalog; the catalog has mont_blanc_rpi3, sierra_nevada_rpi3"),
         ({"resources": {"cpus": 1}}, "unknown key 'cpus' in resources"),
         ({"resurces": {}}, "unknown key 'resurces'"),
     ],

@@ -194,7 +194,7 @@ def test_a_claim_is_judged_at_each_place_or_where_it_says() -> None:
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
         ("latency.p99 == 5ms", "no trials show that a value is exactly one"),
         ("latency.p99 > twice", "after > write `baseline` or a value"),
-        ("lost > 2x baseline", "lost is compared by differences, so it lacks factor; leave 2x out"),
+        ("lost > 2x baseline", "lost is compared by differences, so it has no factor; leave 2x out"),
         ("success < 50", "has no unit; write success < 50 %"),
         ("spread of success < baseline", "success is of all trials together and has no spread"),
         ("spread of latency.p99 < 5ms", "a spread is compared with that of the baseline"),

@@ -43,7 +43,8 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--trials", "0"], "--trials 0 must be at least 1"),
         (
             ["run", "GRAPH", "--time", "0", "--trials", "2"],
-            "--time 0 runs one trial until it is stopped, but this experiment has 2; use a duration, or one variant and one trial",
+            "--time 0 runs one trial until it is stopped, but this experiment has 2; use a duration, or one "
+            "variant and one trial",
         ),
         (
             ["run", "GRAPH", "--time", "0", "--middleware", "virtual"],
@@ -115,7 +116,7 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--output", "GRAPH"], "is not a directory"),
         (["show"], "RUN"),
         (["show", "none"], "no run 'none'"),
-        (["show", "FULL"], "is not a run directory: it lacks manifest.json"),
+        (["show", "FULL"], "is not a run directory: it has no manifest.json"),
         (["show", "GRAPH"], "is a file"),
         (["list", "gremlins"], "nothing named 'gremlins' to list"),
         (["doctor", "now"], "now"),

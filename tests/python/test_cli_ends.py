@@ -254,7 +254,7 @@ def test_a_fifo_does_not_hang(perflab: Perflab, finished: Path) -> None:
             assert "summary.json is damaged: not a regular file" in shown.stdout
         else:
             assert shown.returncode == 2
-            assert "is not a run directory: it lacks manifest.json" in shown.stderr
+            assert "is not a run directory: it has no manifest.json" in shown.stderr
 
 
 ENCODINGS = [

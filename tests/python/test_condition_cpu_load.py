@@ -100,7 +100,8 @@ def test_a_small_load_that_sleeps_is_seen_in_a_short_time(tmp_path: Path, share:
         (
             0.1,
             0.0,
-            "it used 0.20 CPUs instead of 1.00; whether it wanted more is unknown, since the kernel gives no run delay and the CPUs were full in part 1 of 3 of the measured time",
+            "it used 0.20 CPUs instead of 1.00; whether it wanted more is unknown, since the kernel gives no run "
+            "delay and the CPUs were full in part 1 of 3 of the measured time",
         ),
         (0.3, 0.3, "it used 0.60 CPUs, but 1.00 were due"),
         (0.3, 0.1, "it used 0.60 CPUs, but 0.80 were due"),
@@ -119,7 +120,7 @@ def test_a_thread_that_the_monitor_never_saw_wanted_nothing(tmp_path: Path) -> N
     monitor = MadeMonitor(tmp_path / "m.jsonl").thread("load", 11).samples(51, cpu=lambda tid, i: 0.5)
     trial = MadeTrial(tmp_path, monitor.reader())
     assert demand.judge(trial, "load", [11, 99], (0, 1), 0.5, WINDOW)[1] is not None
-    assert demand.judge(trial, "load", [], (0, 1), 0.5, WINDOW)[1] == "it lacks threads"
+    assert demand.judge(trial, "load", [], (0, 1), 0.5, WINDOW)[1] == "it has no threads"
 
 
 def test_a_moved_thread_is_named_with_the_time(tmp_path: Path) -> None:

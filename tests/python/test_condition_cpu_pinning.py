@@ -70,7 +70,8 @@ def test_one_thread_that_could_run_elsewhere_for_a_moment_is_seen(tmp_path: Path
     monitor.thread("workload/a", 12, at=27, cpus=[2, 3], name="recvUC")
     evidence = verified(tmp_path, made(count=2), monitor)
     assert evidence["reason"] == (
-        "thread 12 (recvUC) of process 'a' could run on CPUs 1,2,3 1.5 s into the measured time, but CPUs 2,3 was promised"
+        "thread 12 (recvUC) of process 'a' could run on CPUs 1,2,3 1.5 s into the measured time, but CPUs 2,3 was "
+        "promised"
     )
     assert evidence["achieved"]["processes"]["a"]["escapes"][0]["cpus"] == [1, 2, 3]
 
@@ -107,7 +108,8 @@ def test_the_affinity_at_the_end_is_read_from_the_kernel(
     trial = MadeTrial(tmp_path, monitor.samples(51).reader(), graph=graph_of("a"))
     trial.processes = {"a": sleeper}
     reason = as_json(condition.begin(trial).verify(WINDOW))["reason"]
-    assert reason.startswith(f"thread {sleeper} (sleep) of process 'a' could run on CPU") assert reason.endswith(" at the end, but CPU 4094 was promised")
+    assert reason.startswith(f"thread {sleeper} (sleep) of process 'a' could run on CPU")
+    assert reason.endswith(" at the end, but CPU 4094 was promised")
 
 
 def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path) -> None:

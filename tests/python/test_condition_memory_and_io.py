@@ -101,7 +101,8 @@ def test_what_would_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as raised:
         pressure(tmp_path, bytes="3900MiB")
     assert str(raised.value) == (
-        "memory_pressure: 3.81 GiB exceed the 3.75 GiB that can be taken here: 4.00 GiB are available, 256 MiB of them stay free"
+        "memory_pressure: 3.81 GiB exceed the 3.75 GiB that can be taken here: 4.00 GiB are available, 256 MiB of "
+        "them stay free"
     )
 
 

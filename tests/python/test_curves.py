@@ -284,7 +284,7 @@ def test_what_few_trials_cannot_tell_is_not_told() -> None:
     assert "no knee: too few trials: 2 blocks have a trial at 3 levels or more, it needs 5" in words[1]
     assert "no saturation: too few trials whether 75 % differs from 90 % (n = 2 and 2" in words[2]
     two_levels = of(loads({0: 1.0, 90: 3.0}))["metrics"]["latency.p99"]["words"]
-    assert two_levels[0].startswith("latency p99: too few trials whether it changes (50")
+    assert two_levels[0].startswith("latency p99: too few trials to show whether it changes (50")
     assert two_levels[1] == "latency p99: no knee: it needs 4 levels with values, there are 2."
 
 

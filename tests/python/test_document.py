@@ -280,10 +280,10 @@ def test_the_default_of_sampling_fits_into_the_measured_time(tmp_path: Path) -> 
     ("content", "complaint"),
     [
         (b"workload: \xff\n", "is not UTF-8 text: byte 10"),
-        (b"workload: w\n" + b"#" * MAX_BYTES, "is larger than the 1 MiB that an experiment may have"),
+        (b"workload: w\n" + b"#" * MAX_BYTES, "exceeds the limit of 1 MiB for an experiment"),
         (b"workload: w\n\0", "not YAML"),
-        (b"workload: " + b"[" * 5000 + b"\n", ":1:60: more than 50 values within each other are refused"),
-        (b"workload: &a [*a]\n", ":1:15: the alias *a is refused; write the value out"),  # contains itself
+        (b"workload: " + b"[" * 5000 + b"\n", ":1:60: more than 50 nested values are not allowed"),
+        (b"workload: &a [*a]\n", ":1:15: the alias *a is not allowed; write the value out"),  # contains itself
     ],
 )
 def test_what_is_no_text_is_one_line(content: bytes, complaint: str, tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_a_trial_that_recorded_nothing_is_not_exported(tmp_path: Path, capsys: C
     nothing = MadeTrial(streams(), outcome="failed", rss_kb=(), checkpoint=False, final=False)
     path = make_run(tmp_path / "made", PROCESSES, [nothing, MadeTrial(streams(), outcome="failed", final=False)])
     assert export(path) == 0
-    assert (path / "export/irobot/right_log/latency_all.txt").is_file()  # of the second: it lacks folder of its own
+    assert (path / "export/irobot/right_log/latency_all.txt").is_file()  # of the second: it has no folder of its own
     assert capsys.readouterr().out.startswith("Note: trial 2 did not succeed (failed)\n")
     assert export(path, "--trial", "1", "--force") == 2
     assert "recorded anything" in capsys.readouterr().err

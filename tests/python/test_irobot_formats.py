@@ -204,7 +204,7 @@ def test_names_of_december_2023_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "complaint"),
     [
-        ("latency_all.txt", "2001,0,0", "2001,0", "latency_all.txt:4: the columns is unknown apart"),
+        ("latency_all.txt", "2001,0,0", "2001,0", "latency_all.txt:4: the columns cannot be separated"),
         ("latency_all.txt", "wheel,16,2001", "wheel,16,many", "latency_all.txt:4: received_msgs is 'many'"),
         ("latency_all.txt", "30,10,12", "30,x,12", "latency_all.txt:4: sd_us is 'x', which is not a number"),
         ("latency_all.txt", "node,topic", "nodes,topic", "no column node"),
@@ -305,7 +305,7 @@ def test_targets_are_read_in_both_dialects(tmp_path: Path) -> None:
         ([], "not a JSON object"),
         ({}, "bounds nothing"),
         ({"platfrom": "x", "resources": {}}, "unknown key 'platfrom'"),
-        ({"resources": {"cpu": 1}}, r"unknown key 'cpu' in resources; there are cpu_perc or cpu\[%\]"),
+        ({"resources": {"cpu": 1}}, r"unknown key 'cpu' in resources; choose from cpu_perc or cpu\[%\]"),
         ({"latency_total": {"cpu_perc": 1}}, "unknown key 'cpu_perc' in latency_total"),
         ({"resources": {"cpu_perc": "15"}}, "cpu_perc in resources is '15' instead of a number"),
         ({"resources": {"cpu_perc": True}}, "instead of a number"),

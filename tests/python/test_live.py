@@ -155,7 +155,8 @@ def test_the_plan_says_what_runs_and_how_long_it_will_take() -> None:
     assert of_plan(3, had=3) == "Plan: nothing left to run."
     warmed = PlannedTrial(1, "baseline", "virtual", 12.0, 2.0, virtual=True)
     assert RunProgress(RunPlan(1, (warmed,), rough=True)).plan_in_words() == (
-        "Plan (--quick: rough): 1 trial, 10 s measured after 2 s of warm-up, in virtual time: as fast as this machine computes it."
+        "Plan (--quick: rough): 1 trial, 10 s measured after 2 s of warm-up, in virtual time: as fast as this "
+        "machine computes it."
     )
 
 

@@ -217,8 +217,8 @@ def test_contents_may_be_left_out(run_path: Path) -> None:
 def test_what_is_missing_is_said_wherever_the_messages_are(run_path: Path, capsys: Captured) -> None:
     record_messages(run_path, {"lost_deliveries": [3], "lost_publications": [], "limit_reached_ns": None})
     words = (
-        "3 deliveries and 0 publications of process 'right' are not among its recorded messages: they came faster than "
-        "they were written; `messages:buffer=SIZE` has more room"
+        "3 deliveries and 0 publications of process 'right' are not among its recorded messages: they came "
+        "faster than they were written; `messages:buffer=SIZE` provides more room"
     )
     assert export(run_path) == 0
     assert f"Note: {words}\n" in capsys.readouterr().out

@@ -446,7 +446,7 @@ class RealMonitor:
             if happened(self.reader):
                 assert self.reader.last_at_ns is not None
                 return self.reader.last_at_ns
-            assert time.monotonic() < limit_s, "it lackst happened"
+            assert time.monotonic() < limit_s, "it has not happened"
             time.sleep(0.01)
 
     def pass_by(self, samples: int = 2) -> int:

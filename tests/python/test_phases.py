@@ -155,7 +155,7 @@ def test_something_is_on_the_screen_before_the_slow_part_of_any_command_ends(
     (work / "RUN" / "manifest.json").write_text("{}")
 
     def slow_part(*_: object, **__: object) -> None:
-        raise BadInput("something was said" if said.anything.wait(LIMIT_S) else "without an error message")
+        raise BadInput("something was said" if said.anything.wait(LIMIT_S) else "nothing was said")
 
     monkeypatch.setattr(slow, slow_part)
     done = perflab(*verb, PERFLAB_PROGRESS=AUTO)

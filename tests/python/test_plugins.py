@@ -234,7 +234,7 @@ def test_a_command_of_a_kind_has_figures_and_outcomes_of_its_own_wherever_there_
 @pytest.mark.parametrize(
     ("what", "name", "parameter"),  # behind those that all of a kind have
     [
-        ("conditions", "solar_flare", "strength: strength of a publisher (1)"),
+        ("conditions", "solar_flare", "strength: how strong it is (1)"),
         ("observers", "notebook", "colour: of the ink (blue)"),
         ("workloads", "pair", "rate: messages per second (10)"),
         ("workloads", "robot", "floor: what it drives on (dry)"),

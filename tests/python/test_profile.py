@@ -455,8 +455,8 @@ def test_user_space_alone_where_the_kernel_may_not_be_sampled(monkeypatch: pytes
     found = counter.choose(ask=lambda attempt: errno.EACCES if attempt.kernel else 0)
     assert (found.argument, found.unit) == ("cycles:u", "cycles")
     assert found.notes == (
-        "user space alone: kernel.perf_event_paranoid is 2; with the kernel's part after "
-        "`sudo sysctl kernel.perf_event_paranoid=1`",
+        "only user space: kernel.perf_event_paranoid is 2; the kernel's part needs `sudo sysctl "
+        "kernel.perf_event_paranoid=1`",
     )
 
 
@@ -587,7 +587,7 @@ def test_without_samples_everything_is_unknown_and_nothing_zero(tmp_path: Path) 
         (("--stack", "12", "--", "true"), "not a multiple of 8"),
         (("--duration", "0", "--", "true"), "--duration"),
         (("--families", "nowhere.yaml", "--", "true"), "cannot read --families 'nowhere.yaml': No such file"),
-        (("--show", "nowhere"), "nowhere holds no profile"),
+        (("--show", "nowhere"), "nowhere has no profile"),
         (("--show", ".", "--", "true"), "--show prints a profile that is there"),
     ],
 )

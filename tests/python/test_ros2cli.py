@@ -73,7 +73,8 @@ def _site(prefix: Path) -> Path:
     return next(prefix.glob("lib/python*/site-packages"))
 
 
-def _run(prefix: Path, *words: str, program: str = "ros2", cwd: Path | None = None) -> subprocess.CompletedProcess[str]: unknown key """`ros2 WORDS` or `perflab WORDS` in a shell that sourced the workspace, from a folder that; choose from ours."""
+def _run(prefix: Path, *words: str, program: str = "ros2", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`ros2 WORDS` or `perflab WORDS` in a shell that sourced the workspace, from a folder outside of perflab."""
     command = [prefix.parents[1] / program] if program == "ros2" else ["-P", "-m", "perflab"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PERFLAB_", "PYTHON"))}
     return subprocess.run(

@@ -220,13 +220,13 @@ def test_trials_say_where_they_stood_in_the_plan(run_path: Path) -> None:
     assert (second.order, second.block, second.after) == (2, None, None)
 
 
-NOT_SET = "not set by perflab: rclcpp/rmw: max_blocking_time: it lacksne"
+NOT_SET = "not set by perflab: rclcpp/rmw: max_blocking_time: it has none"
 
 
 @pytest.mark.parametrize("with_summary", [True, False])
 def test_what_perflab_could_not_set_is_said_once(with_summary: bool, run_path: Path) -> None:
     """Each process says it in its records, from which the note in trial.json is made."""
-    effective = {"not_set": ["max_blocking_time: it lacksne"]}
+    effective = {"not_set": ["max_blocking_time: it has none"]}
     for trial in (run_path / "trials").iterdir():
         records = trial / "processes" / "ear.jsonl"
         process = {"type": "process", "middleware": {"name": "rclcpp/rmw", "version": "1", "effective": effective}}

@@ -129,7 +129,7 @@ def test_a_run_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     assert look(watch)["now"]["state"] == "waiting"  # perflab makes the folder before the manifest
     (tmp_path / "run/something").write_text("")
-    assert "run is not a run directory, it lacks manifest.json; waiting" in look(watch)["now"]["words"]
+    assert "run is not a run directory, it has no manifest.json; waiting" in look(watch)["now"]["words"]
     (tmp_path / "run/something").unlink()
     (tmp_path / "run").rmdir()
     LiveRun(tmp_path / "run", ["baseline"] * 3, [trial()])

@@ -147,7 +147,7 @@ def test_blocks_are_taken_from_a_column(tmp_path: Path, capsys: Captured) -> Non
     ("arguments", "said"),
     [
         (["--value", "nope"], "--value 'nope' is no column of"),
-        (["--value", "status"], "line 2: status is 'success', which is no number"),
+        (["--value", "status"], "line 2: status is 'success', which is not a number"),
         (
             ["--value", "execution_latency_ms", "--group", "x"],
             "columns: trial_id, scenario, status, planning_latency_ms",

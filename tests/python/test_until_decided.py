@@ -336,7 +336,8 @@ def test_a_block_that_does_not_fit_into_the_time_does_not_begin() -> None:
 def test_a_plan_of_too_few_trials_says_so_and_with_how_many_there_is_something_to_see() -> None:
     said = too_few(experiment(conditions=3, trials=2))
     assert said == [
-        "with 2 repetitions nothing can be shown among 3 comparisons, with 4 it can: use --trials 4, or --until-decided, which adds repetitions as needed"
+        "with 2 repetitions nothing can be shown among 3 comparisons, with 4 it can: use --trials 4, or "
+        "--until-decided, which adds repetitions as needed"
     ]
     assert too_few(experiment(conditions=3, trials=4)) == []
     assert too_few(experiment(conditions=3, trials=1)) == []

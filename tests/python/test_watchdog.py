@@ -68,7 +68,8 @@ def test_what_leaves_no_cpu_to_others_is_refused_while_nothing_limits_it(host: H
         checked(host, ["one.executors=RR:98@1", "two.middleware=FIFO:1@0"], OFF)
     assert str(refused.value) == (
         "it: nothing limits real-time threads (throttling and fair server are off), and executors of one (RR 98 on "
-        "CPU 1) and middleware of two (FIFO 1 on CPU 0) leave no CPU to anybody else; leave out one CPU: @CPUS of --thread, cpus= of the condition"
+        "CPU 1) and middleware of two (FIFO 1 on CPU 0) leave no CPU to anybody else; leave out one CPU: @CPUS of "
+        "--thread, cpus= of the condition"
     )
     with pytest.raises(BadInput, match=r"executors of one \(RR 98 on any CPU\)"):
         checked(host, ["executors=RR:98"], OFF)

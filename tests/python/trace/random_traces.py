@@ -226,7 +226,7 @@ class _Shape:
 
 
 def random_trace(seed: int, folder: Path, *, full: bool = False) -> RandomTrace:
-    """Without `full` it lacksthing that babeltrace2 2.0 is known not to read."""
+    """Without `full` it has nothing that babeltrace2 2.0 is known not to read."""
     gen = _Generator(seed, full)
     rng = gen.rng
     frequency = rng.choice([GHZ, GHZ, GHZ, 1_000_000, 24_000_000, 3_579_545])

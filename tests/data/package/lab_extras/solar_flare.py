@@ -32,7 +32,7 @@ class SolarFlare(Condition):
     name: ClassVar[str] = NAME
     evidence: ClassVar[type[Evidence]] = FlareEvidence
 
-    strength: int = Field(1, ge=1, le=9, description="strength of a publisher")
+    strength: int = Field(1, ge=1, le=9, description="how strong it is")
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         pass
