@@ -1,4 +1,4 @@
-// A small instrumented node: it says a number, waits until the number comes back, and tells how long its answers took.
+// A small instrumented node: it says a number, waits until the number comes back, and reports how long its answers took.
 //
 // docs/programs.md explains it, and how it is built and run.
 #include <atomic>

@@ -72,7 +72,7 @@ std::vector<std::string> LiveGraph::differing(bool too_many_only) {
                           const char* peers) {
     if (matched == expected || (too_many_only && matched < expected)) return;
     lines.push_back(who + ": " + std::to_string(matched) + " of " + std::to_string(expected) + " " + peers);
-    if (matched > expected) lines.back() += ": somebody else uses " + where;
+    if (matched > expected) lines.back() += ": another program uses " + where;
   };
   for (const auto& publisher : publishers_) {
     const WriterName name = publisher->name();

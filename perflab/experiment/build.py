@@ -358,7 +358,7 @@ def _check_alone(asked: Any, name: str) -> None:
         path = there if there.is_absolute() else f"./{there}"
         raise BadInput(
             f"workload {name!r} is both a generated one and the file {path}; write {path} for the file, "
-            f"{name!r}:key=value for the other"
+            f"{name}:key=value for the other"
         )
 
 

@@ -15,7 +15,7 @@ from perflab.experiment.shared_memory import FOLDER
 
 MAX_LINE_BYTES = 64 << 20
 
-STRANGER = "somebody else uses"  # in a node's report on endpoints with too many peers
+STRANGER = "another program uses"  # in a node's report on endpoints with too many peers
 
 NOT_READY = "after the common start"  # in a node's report that it was ready too late
 

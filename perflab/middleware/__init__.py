@@ -201,7 +201,7 @@ def all_available(kinds: Iterable[MiddlewareKind], native: Native) -> list[Avail
 
 
 def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
-    """The plug-in to load, or what is known without loading it."""
+    """The plug-in to load, or the answer without loading it."""
     if kind.runtime == "virtual":
         return Availability(True, None, None, "part of perflab-node", policies=_of_ros2())
     of_ros = kind.rmw is not None

@@ -96,7 +96,7 @@ def is_held() -> bool:
     """Whether a RouDi runs: it holds a lock as long as it lives."""
     try:
         return is_locked(MADE / LOCK)
-    except PermissionError:  # somebody else's
+    except PermissionError:  # another user's
         return RouDi().ready()
 
 

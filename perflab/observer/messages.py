@@ -56,7 +56,7 @@ class Messages(Observer):
     def _absolute(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
         for topic in topics:
             if not topic.startswith("/"):
-                raise ValueError(f"{topic!r} is not a full topic name; use '/{topic!r}'")
+                raise ValueError(f"{topic!r} is not a full topic name; use '/{topic}'")
         return topics
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:

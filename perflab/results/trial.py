@@ -601,7 +601,7 @@ class StarvedThread:
         if self.longest_ns is None:
             waited = f"which waited {100 * self.waiting_share:.0f} % of the time"
         else:
-            waited = f"which could run and did not for {format_duration(self.longest_ns / NS_PER_S)}"
+            waited = f"which was ready but did not run for {format_duration(self.longest_ns / NS_PER_S)}"
         behind = f" behind {self.holders[0].words}" if self.holders else ""
         waiters = " and ".join(waiter.words for waiter in self.lock_waiters or ())
         lock = f" and holds a lock that {waiters} waited for" if waiters else ""

@@ -16,7 +16,7 @@ too; it is not used here.
 
 The place of the knee: least squares of two lines that meet (Hinkley 1971), over the mean logarithms. Interval: the
 places at which the excess misfit of two lines over the best place is exceeded in more than alpha of the bootstrap
-samples of this very curve; residuals are resampled within levels, after the blocks' means are subtracted. It is then
+samples of this curve; residuals are resampled within levels, after the blocks' means are subtracted. It is then
 widened to the next levels: between two of them, the straight curve is an assumption of the model and was not measured.
 """
 

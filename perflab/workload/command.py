@@ -376,7 +376,7 @@ def check_program(program: str, folder: Path, path: str | None = None) -> None:
     if shutil.which(program, path=path) is not None:
         return
     if (folder / program).is_file():
-        raise BadInput(f"no program {program!r} in PATH; use ./{program!r} for the file in {str(folder)!r}")
+        raise BadInput(f"no program {program!r} in PATH; use ./{program} for the file in {str(folder)!r}")
     raise BadInput(f"no program {program!r} in PATH{_hint(program)}")
 
 

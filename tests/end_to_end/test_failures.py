@@ -52,13 +52,13 @@ def test_a_killed_perflab_leaves_nothing_running_and_its_run_opens(run: Run, pin
     out = tmp_path / "run"
     with started("run", pingpong, "-t", "600", "-o", out) as process:
         pids = measuring(out, process)
-        assert "the run is still going on" in run("show", out).stdout
+        assert "the run is still in progress" in run("show", out).stdout
         process.kill()
         process.wait(timeout=TIMEOUT_S)
     wait_until_gone(pids)
     shown = run("show", out)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "perflab was ended before this run was" in shown.stdout
+    assert "perflab ended before the run was" in shown.stdout
     summary = json.loads(run("show", out, "--json").stdout)
     published("summary").validate(summary)
     assert summary["valid"] is False

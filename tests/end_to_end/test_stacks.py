@@ -1,5 +1,5 @@
-"""The arm's runner on stacks that are none of perflab's. The double of such a stack is perflab's own, run by somebody
-else (graph_alone.py): the same names, types and actions as MoveIt's and ros2_control's."""
+"""The arm's runner on stacks that are not perflab's. The double of such a stack is perflab's own, run by another
+process (graph_alone.py): the same names, types and actions as MoveIt's and ros2_control's."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_publisher_that_does_not_know_the_filter_does_not_add_up() -> None:
 def test_a_message_that_no_filter_wants_is_a_problem() -> None:
     accounts = filtered_accounts(4, edge(4, 0, 3), unwanted_messages=1)
     assert not accounts.complete
-    assert "1 messages were received that the content filters" in accounts.problems[0]
+    assert "1 messages were received although the content filters" in accounts.problems[0]
 
 
 def test_without_a_filter_nothing_is_filtered() -> None:

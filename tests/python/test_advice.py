@@ -227,8 +227,8 @@ def test_every_middleware_and_every_priority_of_the_inhibitor_stands_alone() -> 
     ]
     (one,) = found.situations[2].tried
     assert one.without is not None and (one.without.failed, one.without.judged) == (1, 4)
-    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor 1 of 4 trials failed too")
-    assert not any("failed too" in words for words in sentences(found.situations[1]))
+    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor 1 of 4 trials failed, too")
+    assert not any("failed, too" in words for words in sentences(found.situations[1]))
 
 
 def test_what_is_tried_again_is_the_advised_assignment_beside_the_same_disturbance() -> None:
@@ -317,7 +317,9 @@ def test_the_verb_says_what_to_take_and_what_it_rests_on(tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert "Take RR:91/RR:91" in said
     assert "--thread executors=RR:91@1 --thread middleware=RR:91@1" in said
-    assert "Advised is an assignment whose share of failed trials is shown to be below 50 %" in " ".join(said.split())
+    assert "Recommended is an assignment whose share of failed trials is shown to be below 50 %" in " ".join(
+        said.split()
+    )
     assert main(["advise", "realtime", str(run), "--format", "markdown"]) == 0
     said = capsys.readouterr().out
     assert "### cyclonedds, beside priority_inhibitor (RR 90)" in said
@@ -350,7 +352,7 @@ def test_several_situations_without_advice_are_counted(tmp_path: Path, capsys: C
         (("--below", "0"), "--below '0' is no share between 0 and 1"),
         (("--format", "html"), "--format 'html' is not one of text, markdown"),
         (("--trials", "3"), "--trials goes with --try"),
-        (("--json", "--format", "markdown"), "--json and --format are two ways to print"),
+        (("--json", "--format", "markdown"), "--json and --format exclude each other"),
     ],
 )
 def test_mistakes_are_said_in_one_line(words: tuple[str, ...], said: str, tmp_path: Path, capsys: Captured) -> None:

@@ -146,7 +146,7 @@ def test_what_says_how_to_compare_runs_is_refused_without_a_baseline(
     assert check(made(tmp_path / "run"), wanted, *option) == 2
     err = capsys.readouterr().err
     assert err == (
-        f"perflab: {option[0]} says how to compare with an earlier run; give --baseline RUN, or leave it out\n"
+        f"perflab: {option[0]} applies to a comparison with an earlier run; add --baseline RUN, or leave it out\n"
     )
 
 

@@ -71,19 +71,19 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--middleware-option", "novalue"], "'novalue' is not [NAME.]KEY=VALUE"),
         (["run", "GRAPH", "--middleware-option", "sim.a=b"], "is for sim, which --middleware does not name"),
         (["run", "GRAPH", "--middleware-option", "fake=bad_option"], "fake: bad_option"),
-        (["run", "GRAPH", "--middleware", "cyclonedds+sim"], "cyclonedds and sim do not meet on the wire"),
-        (["run", "GRAPH", "--executor", "magic"], "no executor named 'magic'"),
+        (["run", "GRAPH", "--middleware", "cyclonedds+sim"], "cyclonedds and sim have different wire"),
+        (["run", "GRAPH", "--executor", "magic"], "unknown executor 'magic'"),
         (["run", "GRAPH", "--executor", "inline:2"], "only multi_threaded has a number of threads"),
         (["run", "GRAPH", "--ipc", "maybe"], "--ipc 'maybe' is not on or off"),
         (["run", "GRAPH", "--ipc", "on,on"], "--ipc 'on,on' names one twice"),
         (
             ["run", "GRAPH", "--ipc", "off,on"],
-            "--ipc on changes nothing: no topic, service or action of small has both",
+            "--ipc on has no effect: no topic, service or action of small has both",
         ),
         (["run", "GRAPH", "--pass-by", "hand"], "--pass-by 'hand' is not shared, unique or loaned"),
         (
             ["run", "GRAPH", "--pass-by", "unique"],
-            "--pass-by unique changes nothing: no message of small is deliver",
+            "--pass-by unique has no effect: no message of small is deliver",
         ),
         (["run", "GRAPH", "--service-framing", "x"], "--service-framing 'x' is not rmw_fastrtps or rmw_cyclonedds"),
         (["run", "GRAPH", "--thread", "pang.executors=RR:1"], "no process named 'pang'; there are ping, pong"),
@@ -157,8 +157,8 @@ def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
     ("arguments", "expected"),
     [
         (["--pass-by", "loaned"], "pass_by loaned: the double cannot lend messages"),
-        (["--ros-params", "on"], "parameter services are of ROS 2; right would be --middleware rclcpp"),
-        (["--node-type", "lifecycle"], "lifecycle nodes are of ROS 2; right would be --middleware rclcpp"),
+        (["--ros-params", "on"], "parameter services; use --middleware rclcpp"),
+        (["--node-type", "lifecycle"], "lifecycle nodes; use --middleware rclcpp"),
         (["--service-framing", "rmw_fastrtps"], "middleware cyclonedds can only carry rmw_cyclonedds"),
         (["--middleware-option", "fake=unsupported"], "fake: unsupported"),
     ],
@@ -434,7 +434,7 @@ def test_services_are_measured(perflab: Perflab, tmp_path: Path, topics: bool) -
 
 UNANSWERED = ("unanswered", 0, "69 of 75 replies received, 6 lost (6 at the end)")
 NO_SERVICES = (
-    *("no_services", 1), "service /add of /asking at /answering is in the graph, and its client recorded nothing",
+    *("no_services", 1), "service /add of /asking at /answering is in the graph, but its client recorded nothing",
 )  # fmt: skip
 
 
@@ -594,7 +594,7 @@ def test_a_killed_perflab_leaves_no_process_and_a_run_that_opens(
         running = perflab("show", out)
         process.kill()
     assert running.returncode == 0
-    assert "the run is still going on" in running.stdout
+    assert "the run is still in progress" in running.stdout
     deadline = time.monotonic() + 30
     while not all(is_gone(pid) for pid in pids):
         assert time.monotonic() < deadline, "a process outlived perflab"
@@ -603,7 +603,7 @@ def test_a_killed_perflab_leaves_no_process_and_a_run_that_opens(
         file.write('{"type":"checkpoint","at_')
     shown = perflab("show", out)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "perflab was ended before this run was" in shown.stdout
+    assert "perflab ended before the run was" in shown.stdout
     assert "ping.jsonl of 0001_baseline ends within a line" in shown.stdout
     summary = json.loads(perflab("show", out, "--json").stdout)
     published("summary").validate(summary)

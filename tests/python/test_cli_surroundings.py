@@ -133,7 +133,9 @@ def test_a_run_that_cannot_be_written_cannot_go_on(made: Path, monkeypatch: pyte
 
     directory = RunDirectory(made, created=False)
     monkeypatch.setattr(rundir, "write_json", refused)
-    with pytest.raises(PerflabError, match=r"^cannot write .*/manifest\.json: Read-only file system; a run goes on in"):
+    with pytest.raises(
+        PerflabError, match=r"^cannot write .*/manifest\.json: Read-only file system; a run can only be resumed in"
+    ):
         experiment_run.take_over(directory.read_manifest(), directory, Host())
 
 
@@ -157,7 +159,7 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
         capsys, "run", graph_file, "-t", "0.1", "-s", "0.1", "--trials", "2", "--cool-down", "0", "-o", "out", "-q"
     )
     assert code == 1
-    assert error.startswith("the run directory out was moved or removed while the run went on; ")
+    assert error.startswith("the run directory out was moved or removed during the run; ")
     assert not Path("out").exists()
     assert json.loads(Path("elsewhere/manifest.json").read_text())["run"] == "out"
     assert main(["show", "elsewhere"]) == 0
@@ -193,7 +195,7 @@ def test_a_quantile_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize("word", ["0", "-1", "x", "9" * 5000])
 def test_a_process_number_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str], word: str) -> None:
     code, error = ended(capsys, "profile", "--pid", word)
-    assert (code, "is no process number" in error) == (2, True), error
+    assert (code, "is not a process id" in error) == (2, True), error
 
 
 def _put(document: dict[str, object], path: str, value: object) -> None:
@@ -236,7 +238,7 @@ def test_a_summary_of_the_wrong_types_is_one_line(
         ("show", made),
     ):
         code, error = ended(capsys, *words)
-        # Some need nothing of it; whoever does says whose fault it is.
+        # Some verbs need nothing of it; the others name the cause.
         assert code in (0, 2), error
         assert not code or "is damaged: " in error, error
 

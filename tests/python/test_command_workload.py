@@ -1,4 +1,4 @@
-"""A command line as the workload: what may be written, what is refused, and what is known without running it."""
+"""A command line as the workload: the permitted syntax, what is rejected, and its properties before it runs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_short_forms() -> None:
     [
         ({"command": "a && b"}, "'&&' needs a shell, and perflab starts none; write [sh, -c, 'a && b']"),
         ({"command": "cat <x"}, None),  # as one word it is a name like any other
-        ({"command": "cat < x"}, "'<' is for a shell"),
+        ({"command": "cat < x"}, "'<' needs a shell"),
         ({"command": "'a"}, "cannot be split into words: no closing quotation"),
         ({"command": []}, "the command is empty"),
         ({"command": ["a", True]}, "the word True is not text; put it in quotes"),
@@ -173,9 +173,9 @@ def test_named_commands_are_the_same_when_they_are_read_again() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"commands": {"a b": "sleep 1"}}, "'a b' is no name of a command"),
+        ({"commands": {"a b": "sleep 1"}}, "'a b' is not a valid name for a command"),
         ({"commands": "sleep 1"}, "commands are a mapping of names and command lines"),
-        ({"commands": {"a": "sleep 1 && true"}}, "'&&' is for a shell"),
+        ({"commands": {"a": "sleep 1 && true"}}, "'&&' needs a shell"),
         ({"commands": {"a": {"command": "sleep 1", "redy": 1}}}, "no key"),
         ({"command": "sleep 1", "commands": {"a": "sleep 1"}}, "give exactly one of command and commands"),
         ({"commands": {}}, "give exactly one of command and commands"),
@@ -220,7 +220,7 @@ def test_factors_of_a_command_are_variables() -> None:
         design.check_factors(Document.model_validate(written))
 
     check(workload__environment__RMW_IMPLEMENTATION=["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp"])
-    with pytest.raises(BadInput, match=r"of a command there are workload\.environment\.NAME"):
+    with pytest.raises(BadInput, match=r"of a command are workload\.environment\.NAME"):
         check(workload__depth=[1, 10])
     with pytest.raises(BadInput, match="is there twice"):
         check(workload__environment__A=[1, 1])

@@ -18,7 +18,7 @@ Captured = pytest.CaptureFixture[str]
 Json = dict[str, Any]
 
 PLAIN = Made(blocks=8)
-CHANCE = "whether a difference is more than chance, they do not say"
+CHANCE = "whether a difference is more than chance"
 
 
 def compared(capsys: Captured, *arguments: str | Path) -> Json:
@@ -99,7 +99,9 @@ def test_one_trial_each_says_that_nothing_can_be_said(tmp_path: Path, capsys: Ca
     two = write_run(tmp_path / "two", replace(other(Effect(latency=9)), blocks=1).summary())
     document = compared(capsys, one, two)
     assert not document["statistics"]["tested"]
-    assert "nothing can be said about differences; --trials 5 or more" in document["statistics"]["remarks"][0]
+    assert (
+        "no statements about differences are possible; use --trials 5 or more" in document["statistics"]["remarks"][0]
+    )
     assert main(["compare", str(one), str(two)]) == 0
     out = capsys.readouterr().out
     assert CHANCE in out

@@ -137,10 +137,10 @@ def test_a_machine_without_c_states_device_or_right_is_told(machine: Machine, mo
     with pytest.raises(BadInput, match="the virtual runtime has no processes"):
         asked().check(machine.host, GRAPH, "virtual")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(Unavailable, match=r"this user may not open .*; run perflab as root, or `sudo chmod a"):
+    with pytest.raises(Unavailable, match=r"this user may not open .*; run perflab as root, or use `sudo chmod a"):
         asked().check(machine.host, GRAPH, "dds")
     machine.device.unlink()
-    with pytest.raises(Unavailable, match=r"there is no .*; a container gets it by `docker run --device"):
+    with pytest.raises(Unavailable, match=r"there is no .*; in a container, use `docker run --device"):
         asked().check(machine.host, GRAPH, "dds")
     machine.driver("none")
     with pytest.raises(Unavailable, match="the kernel has no cpuidle driver here, so it uses no C-states"):

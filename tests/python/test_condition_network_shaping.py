@@ -220,7 +220,7 @@ def test_what_is_not_measured_is_null_and_not_what_was_asked(late: Verified, tmp
     assert "disciplines" not in achieved
     assert evidence["settings"]["before"] == evidence["settings"]["after"]
     assert evidence["settings"]["after"][0]["options"]["delay"]["delay"] == 0.005
-    assert evidence["note"].startswith("delay and jitter: not measured, ")
+    assert evidence["note"].startswith("delay and jitter: not measured; it is ")
 
 
 def test_settings_are_compared_at_both_ends(late: Verified) -> None:

@@ -199,5 +199,5 @@ def test_who_may_have_real_time_priorities(tmp_path: Path, capabilities: str, li
     (folder / "limits").write_text(f"Max realtime priority     {limit}   {limit}\n", encoding="utf-8")
     assert Host(tmp_path).may_be_real_time(80) is allowed
     if not allowed:
-        with pytest.raises(Unavailable, match="this user may not have FIFO 80"):
+        with pytest.raises(Unavailable, match="this user may not use FIFO 80"):
             made(priority=80).check(Host(tmp_path), graph_of("a"), "dds")

@@ -74,7 +74,7 @@ def test_what_a_limit_stands_for_on_a_kernel(
         ([NEW, SYSCTL, NO_GROUPS], {"throttling": 50}, "since Linux 6.12 a kernel without RT_GROUP_SCHED"),
         ([NEW, SYSCTL], {"throttling": 50}, "the kernel's configuration cannot be read"),
         ([NEW, SYSCTL, GROUPS], {"throttling": 50}, "no cgroup v1 for `cpu`"),
-        ([NEW], {"throttling": 50}, "does not say what it throttles"),
+        ([NEW], {"throttling": 50}, "does not report its throttling"),
         ([OLD, SYSCTL], {"fair_server": 5}, "this kernel has no fair server; it exists since Linux 6.12"),
         ([NEW, MOUNTS], {"fair_server": "off"}, "not mounted: `mount -t debugfs none /sys/kernel/debug`"),
         ([NEW, DEBUGFS], {"fair_server": "off"}, "built without SCHED_DEBUG"),

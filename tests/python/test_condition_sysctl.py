@@ -1,4 +1,4 @@
-"""sysctl: settings are held, watched and given back whoever is killed; here those of a folder that is no kernel's."""
+"""sysctl: settings are held, watched and restored whatever is killed; here in a folder that replaces the kernel's."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_record_of_another_boot_says_nothing_of_this_one(start: Start) -> None
 def test_records_that_others_could_write_are_not_believed(tmp_path: Path) -> None:
     kernel.FOLDER.mkdir(mode=0o777)
     kernel.FOLDER.chmod(0o777)
-    with pytest.raises(kernel.Problem, match="can be written by others"), kernel.hold(kernel.FOLDER, NAME):
+    with pytest.raises(kernel.Problem, match="is writable by others"), kernel.hold(kernel.FOLDER, NAME):
         pass
 
 

@@ -74,7 +74,7 @@ def test_threads_of_one_role_that_ended_within_it_keep_their_role() -> None:
     trial = cost.of_trial([found])
     assert trial is not None
     assert trial.roles == {"executor": 580, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 0}
-    # Of two roles nobody knows whose it was.
+    # With two roles, the role is unknown.
     trial = cost.of_trial([cost.of_process("p", [record("start", 1000, 100, [main, timers, other]), end])])
     assert trial is not None
     assert trial.roles == {"executor": 0, "middleware": 0, "perflab": 20, "tracer": 0, "ended": 580}
@@ -115,7 +115,7 @@ def test_a_counter_that_was_shared_is_scaled_and_says_so() -> None:
     never = cost.of_process("p", both({"cycles": count(0, 0, 0)}, {"cycles": count(0, 1000, 0)}))
     assert never is not None
     assert never.counts["cycles"] is None
-    assert "never had its turn" in never.reasons["cycles"]
+    assert "never scheduled" in never.reasons["cycles"]
 
 
 def test_user_space_alone_is_a_note() -> None:

@@ -183,7 +183,7 @@ def test_options_replace_keys_one_by_one(tmp_path: Path) -> None:
     assert document.conditions == ["message_flood"]  # as a whole: conditions of both would be another experiment
     assert (document.statistics.alpha, document.statistics.margin) == (0.01, 9.0)
     assert document.middleware_options == {"a": 1, "b": "3"}
-    assert found.mapping["time"] == 5, "what the file says stays as it is"
+    assert found.mapping["time"] == 5, "those in the file stays as it is"
 
 
 def test_whoever_said_it_is_blamed(tmp_path: Path) -> None:

@@ -223,5 +223,5 @@ def test_families_of_a_profile_are_those_of_all_threads_and_of_each_role() -> No
     assert (found["groups"]["rclcpp"], found["groups"]["executor"]) == (0.3, 0.0)
     assert found["by_role"]["executor"]["share"] == 0.4
     assert found["by_role"]["executor"]["groups"]["rclcpp"] == 0.75
-    assert found["by_role"]["ended"]["share"] == 0.2  # nobody knows whose thread 3 was
+    assert found["by_role"]["ended"]["share"] == 0.2  # the role of thread 3 is unknown
     assert executor_costs.families_of({**document, "quality": {"samples": 9}}, {}) is None

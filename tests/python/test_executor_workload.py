@@ -314,7 +314,7 @@ def test_levels_are_judged(path: str, levels: list[Any], complaint: str) -> None
 
 
 def test_other_graphs_have_no_such_factors() -> None:
-    with pytest.raises(BadInput, match=r"of a workload there are workload\.depth"):
+    with pytest.raises(BadInput, match=r"of a workload are workload\.depth"):
         design.check_factors(validate(Written({"workload": "w", "factors": {"workload.nodes": [1, 2]}})))
 
 
@@ -336,7 +336,7 @@ def test_a_run_goes_on_with_the_graph_that_it_had() -> None:
     document = experiment("executor:nodes=3").document
     before, other = made("executor:nodes=3"), made("executor:nodes=4")
     assert building._same("r", "executor", document, Native(Path()), before).graph == before.graph
-    with pytest.raises(BadInput, match="generates another graph; run it anew"):
+    with pytest.raises(BadInput, match="generates another graph; run it again"):
         building._same("r", "executor", document, Native(Path()), other)
 
 

@@ -344,7 +344,7 @@ def test_equal_values_of_one_seed_are_no_evidence_and_that_is_said() -> None:
     document = as_json(findings.find(read_results(in_blocks("virtual", values)), metrics=P99))
     assert only(document, treatment="null")["verdict"] == "equivalent"
     assert words(document, "same_seed").startswith(
-        "1 of 2 comparisons on virtual are of equal values in every block: all trials of a block have one seed"
+        "1 of 2 comparisons on virtual have equal values in every block: all trials of a block have one seed"
     )
 
 

@@ -54,7 +54,7 @@ comparisons among baselines
 fastdds against cyclonedds  1.30x [1.28, 1.33] *  1.30x [1.27, 1.32] *    ±0
 Left out at 80 columns: latency p50, CPU
 
-Against the baseline, one value per trial; [intervals: 95 % for all 25
+Compared with the baseline, one value per trial; [intervals: 95 % for all 25
 together]; * differs, = by no more than 5 %
 
 - cyclonedds: lost, message_flood against baseline: +6 [5, 7] higher, n = 18 and

@@ -137,7 +137,7 @@ RUNS: Mapping[str, tuple[Any, Json, Json]] = {
         "Under which conditions?": r"undisturbed",
         "How many trials, and how long?": r"1 trial of 2 s",
         "Which is worse, and by how much?": r"One trial: there is nothing to compare",
-        "How sure is that?": r"how much trials differ is not known",
+        "How sure is that?": r"the scatter of trials is unknown",
         "Can it be trusted, and why?": r"✖ These results are not enough to rely on .*One trial of each",
     }),
 }  # fmt: skip

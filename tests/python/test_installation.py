@@ -118,7 +118,7 @@ def test_what_is_no_build_of_it_is_one_line(native: Native, tmp_path: Path) -> N
     assert "names one twice" in refused(BadInput, f"wired@{tmp_path}/empty,wired@{tmp_path}/empty")
     build_library(tmp_path / "other/lib", "libwire.so.7")
     line = refused(Unavailable, f"wired@{tmp_path}/other")
-    assert f"{tmp_path}/other/lib has libwire.so, libwire.so.7, libwire.so.7.2.3, and the plug-in takes" in line
+    assert f"{tmp_path}/other/lib has libwire.so, libwire.so.7, libwire.so.7.2.3, but the plug-in loads" in line
     assert f"{tmp_path}/system/libwire.so.1.2.3 instead: it is linked to another SONAME" in line
     build_library(tmp_path / "broken/lib").write_text("not a library\n")
     assert f"does not load with {tmp_path}/broken/lib" in refused(Unavailable, f"wired@{tmp_path}/broken")

@@ -167,7 +167,7 @@ def test_zeros_are_not_believed_where_nothing_says_that_they_were_counted(tmp_pa
     (directory / "metadata.txt").unlink()
     run = open_run(directory)
     assert as_json(run.summary)["results"][0]["totals"]["late"] is None
-    assert any("nothing says whether it ran with --tracking on" in note for note in run.notes)
+    assert any("whether it ran with --tracking on" in note for note in run.notes)
 
 
 def test_a_subscription_without_messages_takes_size_and_frequency_from_its_publisher() -> None:
@@ -312,7 +312,7 @@ def test_targets_are_read_in_both_dialects(tmp_path: Path) -> None:
         ({"resources": {"cpu_perc": -1}}, "instead of a number from 0 on"),
         ({"resources": {"cpu_perc": 1, "cpu[%]": 2}}, "gives cpu_perc twice"),
         ({"resources": 5}, "resources is not an object"),
-        ({"platform": 5, "resources": {"cpu_perc": 1}}, "platform is not a text"),
+        ({"platform": 5, "resources": {"cpu_perc": 1}}, "platform is not text"),
     ],
 )
 def test_bad_targets_are_refused_in_one_line(document: object, complaint: str, tmp_path: Path) -> None:
@@ -357,8 +357,8 @@ def test_times_that_cannot_be_are_one_line(tmp_path: Path) -> None:
 
 
 def test_too_late_messages_are_in_the_times_where_they_were_not_told_apart() -> None:
-    assert not any("too late messages are in no time" in note for note in open_run(DATA / "csv").notes)
-    assert any("too late messages are in no time" in note for note in open_run(DATA / "legacy").notes)
+    assert not any("too late messages" in note for note in open_run(DATA / "csv").notes)
+    assert any("too late messages" in note for note in open_run(DATA / "legacy").notes)
 
 
 def test_a_directory_where_a_file_should_be_is_said(tmp_path: Path) -> None:

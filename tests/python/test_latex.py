@@ -353,7 +353,7 @@ def test_pictures_are_drawn_as_pdf(measured: RunData, tmp_path: Path) -> None:
 
 def test_a_single_trial_has_values_without_intervals(measured: RunData, tmp_path: Path) -> None:
     table = texts(latex.write([measured], tmp_path / "out"))["results.tex"]
-    assert "too few trials for intervals" in table
+    assert "too few trials for their intervals" in table
     assert "latency p50" in table
 
 

@@ -301,7 +301,7 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
         ),
         ({"orientation": "0,1"}, "orientation: '0,1' is neither a quaternion x,y,z,w nor roll,pitch,yaw in rad"),
         ({"velocity_scaling": 2}, "velocity_scaling: "),
-        ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
+        ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done only once in a trial; use 1"),
         ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
         ({"planner": "RRTConect"}, "unknown planner 'RRTConect'; choose from AnytimePathShortening, BFMT, BITstar, "),
         ({"collision": "bullet"}, "collision: "),

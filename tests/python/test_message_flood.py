@@ -105,14 +105,14 @@ def made(text: str = "") -> MessageFlood:
         ("payload=0", "payload: "),
         ("payload=big", "payload: 'big' is not a size"),
         ("history=keep_all,depth=5", "depth: keep_all keeps every message; leave depth out"),
-        ("own_process=off,processes=2", "processes: own_process=off leaves no process to the flood"),
+        ("own_process=off,processes=2", "processes: own_process=off gives the flood no process"),
         ("publishers=2,processes=3", "processes: 3 processes cannot share 2 publishers"),
-        ("process=pong", "process: is of use with readers=inside only"),
-        ("readers=inside,topics=/ping", "topics: is of use with readers=topics only"),
+        ("process=pong", "process: applies only to readers=inside only"),
+        ("readers=inside,topics=/ping", "topics: applies only to readers=topics only"),
         ("readers=none,work=1ms", "work: readers=none has no readers of the flood's own"),
         ("readers=topics,readers_per_topic=2", "readers_per_topic: readers=topics has no readers of the flood's own"),
-        ("publishers=0", "churn: is needed where publishers is 0"),
-        ("churn_of=participants", "churn_of: is of use with churn only"),
+        ("publishers=0", "churn: is required if publishers is 0"),
+        ("churn_of=participants", "churn_of: applies only to churn"),
         ("reader=none", "no parameter 'reader'; did you mean readers?"),
     ],
 )
@@ -207,11 +207,11 @@ def test_readers_inside_share_the_executor_of_the_workload() -> None:
 
 
 def test_readers_inside_need_a_process_where_there_are_several() -> None:
-    with pytest.raises(BadInput, match="readers=inside needs process=NAME; there are ping, pong"):
+    with pytest.raises(BadInput, match="readers=inside needs process=NAME; choose from ping, pong"):
         flood("readers=inside")
     with pytest.raises(BadInput, match="the graph has no process 'pang'; there are ping, pong"):
         flood("readers=inside,process=pang")
-    with pytest.raises(BadInput, match="process 'ping' has no executor 7 with nodes on it; there are 0"):
+    with pytest.raises(BadInput, match="process 'ping' has no executor 7 with nodes on it; choose from 0"):
         flood("readers=inside,process=ping,executor=7")
     alone = Graph(graph_of({"one": [node("a", {"/a": 10}, ["/a"])]}))
     assert flood("readers=inside", alone).readers == 1
@@ -225,7 +225,7 @@ def test_topics_are_the_workloads_with_its_type_and_size() -> None:
     ]
     assert laid.deliveries_per_s == 300
     assert laid.readers == 0
-    with pytest.raises(BadInput, match="the workload does not subscribe to /pang; it does to /ping, /pong"):
+    with pytest.raises(BadInput, match="the workload does not subscribe to /pang, but to /ping, /pong"):
         flood("readers=topics,topics=pang")
     with pytest.raises(BadInput, match="are stamped_int64, which always has 8 bytes"):
         flood("readers=topics,payload=100")
@@ -239,7 +239,7 @@ def test_a_relay_of_the_workload_keeps_its_size() -> None:
     assert flood("readers=topics,payload=100", Graph(document)).topics[0].size_bytes == 100
     relay["reactions"] = [{"kind": "relay", "on": [0], "publish": [], "work_ns": 0, "period_ns": None}]
     assert flood("readers=topics", Graph(document)).topics[0].size_bytes == 500
-    with pytest.raises(BadInput, match="a relay of the workload forwards /a as it is, with 500 bytes"):
+    with pytest.raises(BadInput, match="a relay of the workload forwards /a unchanged, with 500 bytes"):
         flood("readers=topics,payload=100", Graph(document))
 
 
@@ -253,12 +253,12 @@ def test_a_flood_on_a_topic_whose_messages_have_elements_is_as_long_as_the_workl
     (sends,) = [p for _, node in laid.nodes_of("message_flood") for p in node["publishers"]]
     assert (sends["type"], sends["size_bytes"], sends["length"]) == ("my_msgs/msg/Sweep", 1640, 40)
     with pytest.raises(
-        BadInput, match="follow from its elements; leave payload out for the 1640 of the workload's on /a"
+        BadInput, match="depends on its elements; leave payload out for the 1640 of the workload's on /a"
     ):
         flood("readers=topics,payload=100", graph)
     source["publishers"] = []
     source["timers"] = []
-    with pytest.raises(BadInput, match="nobody in the workload publishes /a"):
+    with pytest.raises(BadInput, match="the workload has no publisher of /a"):
         flood("readers=topics", Graph(document))
 
 
@@ -282,10 +282,10 @@ def test_the_type_has_the_payload_exactly_or_lets_the_publisher_choose() -> None
     assert {(t.type, t.size_bytes) for t in flood("payload=1kB").topics} == {("stamped_vector", 1000)}
     assert {(t.type, t.size_bytes) for t in flood("payload=1KiB").topics} == {("stamped1kb", 1024)}
     with pytest.raises(
-        BadInput, match=r"no message type has 73400320 bytes; there are 8, 10, 1024 or anything up to 64"
+        BadInput, match=r"no message type has 73400320 bytes; choose from 8, 10, 1024 or anything up to 64"
     ):
         flood("payload=70MiB")
-    with pytest.raises(BadInput, match=r"no message type has 1000 bytes; there are 8, 10, 1024$"):
+    with pytest.raises(BadInput, match=r"no message type has 1000 bytes; choose from 8, 10, 1024$"):
         lay_out(workload(), "message_flood", parameters("payload=1kB"), TYPES[:3])
 
 
@@ -341,7 +341,7 @@ def test_a_flood_that_pauses_for_a_second_is_not_in_effect() -> None:
 def test_a_process_that_is_not_heard_of_any_more_ends_the_flood() -> None:
     heard = Curve("flood", curve("flood", 4000, 4000, 10, 1).points[:6])
     last = Counts(BEGIN + 10 * S, 40000, 0, 40000, 40000)
-    assert "process flood was last heard of 5.0 s before the end" in judged("", heard, last=last)["reason"]
+    assert "process flood last reported 5.0 s before the end" in judged("", heard, last=last)["reason"]
 
 
 def test_a_silence_is_not_filled_with_a_line() -> None:
@@ -428,7 +428,7 @@ def test_a_slow_reader_limits_what_is_promised() -> None:
     assert evidence["in_effect"]
     assert evidence["promised"]["deliveries_per_s"] == evidence["promised"]["reader_limit_per_s"] == 500
     assert "at most 500 of 4000 deliveries/s are possible" in evidence["notes"][0]
-    assert "hold the publishers back" in evidence["notes"][1]
+    assert "slow the publishers down" in evidence["notes"][1]
     stuck = curve("flood", 700, 480, 10, 1, until=6)
     assert judged(slow, stuck)["reason"].startswith("nothing was sent in second 7")
     # Where messages may be dropped instead, the rate is kept.
@@ -583,7 +583,7 @@ def test_churn_is_judged_by_its_cycles_and_by_who_saw_them() -> None:
     assert reason == "20 endpoints came and went in 6.0 s, of 60 promised; at least 95% is needed"
     _, reason = flood_churn.judge(asked, churned(10)[:20], some, window)
     assert reason is not None
-    assert "was last heard of 4.2 s before the end" in reason
+    assert "last reported 4.2 s before the end" in reason
     _, reason = flood_churn.judge(asked, churned(10), dict.fromkeys(some, 0), window)
     assert reason == "60 endpoints came and went, but no process of the trial discovered any"
     assert flood_churn.judge(asked, churned(10), None, window)[1] is None  # events were dropped: not known

@@ -198,7 +198,7 @@ def test_two_metrics_of_one_unit_are_a_ratio_in_one_trial() -> None:
     "name", ["latency.p99/lost", "lost/lost", "latency.p99/", "a/b", "latency.p50/latency.p99/lost"]
 )
 def test_what_is_no_ratio_is_refused(name: str) -> None:
-    with pytest.raises(BadInput, match=r"is no ratio|no metric"):
+    with pytest.raises(BadInput, match=r"is not a ratio|no metric"):
         parse(name)
 
 
@@ -260,7 +260,9 @@ def test_the_documents_list_every_metric() -> None:
 
 @pytest.mark.parametrize("text", ["hiccup.p99 < 1ms", "latency.p99/hiccup_waited.p99 < 20"])
 def test_a_criterion_needs_the_observers_that_record_its_metric(text: str) -> None:
-    with pytest.raises(BadInput, match=r"--success: \S+ is what the observer hiccup records.*add --observer hiccup$"):
+    with pytest.raises(
+        BadInput, match=r"--success: \S+ is recorded by the observer hiccup records.*add --observer hiccup$"
+    ):
         parse_criterion(text, observers=["monitor"])
     assert parse_criterion(text, observers=["hiccup"]).text == text
-    assert parse_criterion(text).text == text  # of trials whose observers nobody knows yet
+    assert parse_criterion(text).text == text  # for trials whose observers are unknown

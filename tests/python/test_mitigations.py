@@ -296,10 +296,13 @@ def test_threads_of_programs_stand_for_the_executor_of_the_first_node(tmp_path: 
     ("text", "complaint"),
     [
         ("{name: a, nodes: [/camera, /nobody]}", "paths.yaml:2: chain_priorities: no node '/nobody'"),
-        ("{name: a, nodes: [/planner, /camera]}", "no message goes from /planner to /camera by the graph's topics"),
+        (
+            "{name: a, nodes: [/planner, /camera]}",
+            "no message goes from /planner to /camera through the graph's topics",
+        ),
         ("{name: a, topics: [/nothing]}", "no publisher sends '/nothing' to a node of the graph"),
-        ("{name: a, times: t, threads: [x.y]}", "no thread 'x.y'; this workload has no programs with threads"),
-        ("{name: a, times: t}", "has no chain of this workload's threads"),
+        ("{name: a, times: t, threads: [x.y]}", "no thread 'x.y'; this workload has no programs with named threads"),
+        ("{name: a, times: t}", "has no chain through this workload's threads"),
     ],
 )
 def test_names_of_paths_are_those_of_the_graph(tmp_path: Path, text: str, complaint: str) -> None:
@@ -370,7 +373,7 @@ def test_without_a_flood_nobody_is_held_back() -> None:
 @pytest.mark.parametrize(
     ("text", "on", "complaint"),
     [
-        ("", "readers=none", "nobody reads the flood, so nobody says how late it is; use readers=external"),
+        ("", "readers=none", "the flood has no readers to report how late it is; use readers=external"),
         ("watch=imagine", "", "watch: the workload does not subscribe to /imagine; "),
     ],
 )

@@ -375,7 +375,10 @@ def without(key: str) -> Callable[[Json], Any]:
         (with_row(num_samples_lost=True), ": analysis_results[1].num_samples_lost is True, which is not a number"),
         (with_row(num_samples_lost=-1), ": analysis_results[1]: num_samples_lost is -1 instead of a whole number"),
         (with_row(latency_max=1e12), ": analysis_results[1]: latency_max is longer than 292 years"),
-        (without("latency_mean"), ": analysis_results[1] has no latency_mean; a row of performance_test has one"),
+        (
+            without("latency_mean"),
+            ": analysis_results[1] has no latency_mean, which a row of performance_test must have",
+        ),
         (
             lambda d: d | {"analysis_results": {}},
             ": no list analysis_results, which a log of performance_test must have",
@@ -628,7 +631,7 @@ def test_several_topics_are_not_exported(tmp_path: Path, capsys: Captured) -> No
     streams = [Stream("publisher", topic, "subscriber", 10, 5, arrivals([100.0] * 5)) for topic in ("a", "b")]
     run = make_run(tmp_path / "run", PROCESSES, [MadeTrial(streams)])
     assert export(run) == 2
-    assert "measured 2 topics, and a log of performance_test is of one" in capsys.readouterr().err
+    assert "measured 2 topics, but a log of performance_test covers one" in capsys.readouterr().err
     assert not (run / "export").exists()
 
 

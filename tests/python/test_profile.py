@@ -274,7 +274,7 @@ def test_a_file_of_rules_comes_first_and_adds_families(tmp_path: Path) -> None:
         ("rules: [{family: libc, object: '('}]", "object is not a regular expression"),
         ("rules: [{family: libc}]", "a family and a pattern for object or symbol"),
         ("rules: {family: libc}", "rules is not a list"),
-        ("families: [{name: A, title: b}]", "'A' is no name"),
+        ("families: [{name: A, title: b}]", "'A' is not a valid name"),
         ("- a", "must be a mapping"),
         ("rules: [", "mine.yaml:1:9: not YAML"),
         ("families: &a []\nrules: *a", "mine.yaml:2:8: the alias *a is refused"),
@@ -556,7 +556,7 @@ def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("texts", "changes", "words"),
     [
-        ([sample("f (/a)")] * 20, {}, "100% of the stacks end too early.*take more than 8192 bytes"),
+        ([sample("f (/a)")] * 20, {}, "100% of the stacks end too early.*copy more than 8192 bytes"),
         ([sample("f (/a)")] * 20, {"call_graph": "fp"}, "use --call-graph dwarf"),
         ([sample("_start (/a)", "[unknown] (/lib/libddsc.so)")] * 20, {}, "100% of the samples .* -dbgsym"),
         ([sample("_start (/a)")] * 3, {}, "only 3 samples"),
@@ -588,7 +588,7 @@ def test_without_samples_everything_is_unknown_and_nothing_zero(tmp_path: Path) 
         (("--duration", "0", "--", "true"), "--duration"),
         (("--families", "nowhere.yaml", "--", "true"), "cannot read --families 'nowhere.yaml': No such file"),
         (("--show", "nowhere"), "nowhere has no profile"),
-        (("--show", ".", "--", "true"), "--show prints a profile that is there"),
+        (("--show", ".", "--", "true"), "--show prints an existing profile; use"),
     ],
 )
 def test_bad_input_is_one_line(perflab: Perflab, arguments: tuple[str, ...], words: str) -> None:

@@ -498,7 +498,7 @@ def test_a_run_of_irobot_benchmark_has_a_report_of_what_it_holds(name: str) -> N
     page = Page(whole.page)
     assert whole.notes == ()
     assert "there is nothing to compare within it" in page.said("findings")
-    assert "This run is not one of perflab's" in page.said("repeat")
+    assert "This is not a run of perflab" in page.said("repeat")
     assert any(row[0] == "publisher → subscription" for row in page.rows)
 
 

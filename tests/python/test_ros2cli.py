@@ -18,7 +18,7 @@ from support import SOURCE
 import perflab
 from tests.marks import long_but
 
-# ros2cli as far as a command meets it: an entry point is loaded, told of its parser, and asked to run. Like the real
+# ros2cli as far as a command meets it: an entry point is loaded, given its parser, and run. Like the real
 # one it parses once before the command has a say, with help kept quiet, and sets the command as a default.
 ROS2 = """
 import argparse, os, sys
@@ -42,7 +42,7 @@ args = parser.parse_args()
 sys.exit(args._command.main(parser=parser, args=args))
 """
 COMMAND_EXTENSION = "class CommandExtension:\n    def __init__(self):\n        pass\n"
-# Stands for perflab's own command line: says what it was given, and ends as it is told.
+# Stands for perflab's own command line: prints its arguments, and exits with the given status.
 ECHO = (
     "import json, sys\n"
     "def main():\n"

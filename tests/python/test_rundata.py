@@ -98,7 +98,7 @@ def test_a_run_without_summary_is_rebuilt_and_says_so(tmp_path: Path) -> None:
     trial = MadeTrial([talk([100, 200])], final=False, outcome="failed")
     path = make_run(tmp_path / "cut", PROCESSES, [trial], with_tables=False, with_summary=False)
     run = open_run(path)
-    assert any("perflab was ended before this run was" in note for note in run.notes)
+    assert any("perflab ended before the run was" in note for note in run.notes)
     assert as_json(run.summary)["results"][0]["totals"]["received"] == 2
     assert run.trials[0].edges["received"].to_list() == [2]
     assert run.trials[0].outcome == "failed"

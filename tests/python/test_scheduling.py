@@ -80,7 +80,7 @@ def test_mistakes_are_one_line(word: str, complaint: str) -> None:
 
 
 def test_two_requests_for_the_same_threads_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"'ping\.executors=RR:2': there are two for these threads"):
+    with pytest.raises(BadInput, match=r"'ping\.executors=RR:2': these threads"):
         parse(["ping.executors=RR:1", "executors=RR:3", "ping.executors=RR:2"], PROCESSES)
 
 

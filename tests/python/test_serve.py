@@ -1,4 +1,4 @@
-"""What the live page is told of a run: running, cut off, ended, killed, damaged, not there yet."""
+"""The state of a run for the live page: running, cut off, ended, killed, damaged, not there yet."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def test_a_middleware_that_stays_within_a_process_has_no_flood(native_folder: Pa
 
 
 class Made:
-    """Stands for build and execute: an experiment that ends as it is told."""
+    """Stands for build and execute: an experiment with a scripted end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None, raises: bool) -> None:
         self._error, self._raises = error, raises
@@ -213,7 +213,7 @@ def test_how_a_check_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ("arguments", "code", "expected"),
     [
         (["--middleware", "cyclone"], 2, "unknown middleware 'cyclone'"),
-        (["--middleware", "sim+cyclonedds"], 2, "one middleware after the other"),
+        (["--middleware", "sim+cyclonedds"], 2, "one middleware at a time"),
         (["--middleware", "sim,sim"], 2, "names one twice"),
         (["--middleware", "fastdds"], 3, "fastdds is not available"),
     ],

@@ -89,8 +89,8 @@ def test_a_list_stays_as_it_is() -> None:
         ("a..b:1", "'a..b:1' is not a range; write LOW..HIGH:STEP"),
         ("0..5/1", "1 is not a number of levels within 2..1000"),
         ("0..5/2.5", "2.5 is not a number of levels"),
-        ("0..100/4log", "cannot begin or end at 0 or below"),
-        ("0..9:1log", "log goes with a number of levels"),
+        ("0..100/4log", "a logarithmic range must begin and end above 0"),
+        ("0..9:1log", "log needs a number of levels"),
         ("0..1:1e-9", "more than 1000 levels"),
         ("0..1e999:1", "too large"),
         ("1..2..3:1", "is not a range"),
@@ -139,7 +139,7 @@ def test_a_search_brings_its_condition_and_must_say_what_is_searched() -> None:
     asked = {"factor": "message_flood.rate", "low": 1, "high": 9}
     written = as_search(Written({"workload": "w", "conditions": ["cpu_pinning:count=1"], "breaking_point": asked}))
     assert written.mapping["conditions"] == ["cpu_pinning:count=1+message_flood"]
-    with pytest.raises(BadInput, match="--low, --high missing: say what is searched and where"):
+    with pytest.raises(BadInput, match="--low, --high missing: name the factor and its range"):
         as_search(Written({"workload": "w", "breaking_point": {"factor": "message_flood.rate"}}))
 
 
@@ -262,7 +262,7 @@ def test_a_level_stands_in_the_words_of_a_command() -> None:
         ("mesage_flood.rate", "did you mean message_flood?"),
         ("message_flood.rat", "did you mean rate"),
         ("cpu_load.lod", "did you mean load?"),
-        ("workload.dept", "of a workload there are workload.depth"),
+        ("workload.dept", "of a workload are workload.depth"),
     ],
 )
 def test_a_factor_that_does_not_exist_has_the_closest_named(path: str, complaint: str) -> None:

@@ -425,15 +425,15 @@ BLOCKS = 14  # that there are at most
 
 @dataclass(frozen=True)
 class Ended:
-    false: bool  # at any look somebody was told something that is not so
+    false: bool  # whether any look made a false claim
     false_equivalence: bool
     decided: bool  # everything, at the end
     trials: int
 
 
 def simulated(world: World, seed: int, *, from_start: bool) -> Ended:
-    """One experiment: by a rule from the start; or six blocks, at which somebody looks and goes on only where they do
-    not decide everything, twice."""
+    """One experiment: by a rule from the start; or six blocks, after which the user looks and continues only if they
+    do not decide everything, twice."""
     rng = np.random.default_rng([seed, from_start])
     plan = experiment(len(world.effects), trials=2 if from_start else 6)
     labels = list(dict.fromkeys(p.treatment.label for p in plan.order if p.treatment.conditions))

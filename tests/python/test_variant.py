@@ -53,8 +53,8 @@ def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> N
             "",
             "unknown executor ''; choose from inline, single_threaded, static_single_threaded, events, polling, multi",
         ),
-        ("magic", "no executor named 'magic'"),
-        ("inline,", "no executor named ''"),
+        ("magic", "unknown executor 'magic'"),
+        ("inline,", "unknown executor ''"),
         ("inline:2", "only multi_threaded has a number of threads"),
         ("priority:3", "only multi_threaded has a number of threads, and let a period"),
         ("let:", "is not a duration"),
@@ -148,8 +148,8 @@ def test_mixtures_are_selected_with_their_options(native: Native) -> None:
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        ("cyclonedds+sim", "cyclonedds and sim do not meet on the wire"),
-        ("second+virtual", "second and virtual do not meet on the wire"),
+        ("cyclonedds+sim", "cyclonedds and sim have different wire"),
+        ("second+virtual", "second and virtual have different wire"),
         ("cyclonedds+", "unknown middleware ''"),
         ("second+cyclonedd", "unknown middleware 'cyclonedd'; did you mean cyclonedds"),
         ("sim+sim", "sim[+]sim mixes nothing; sim alone is for all processes"),
@@ -174,11 +174,11 @@ def test_options_of_the_disturbance_have_their_prefix_where_there_is_one_and_are
     assert seeds == ["17", "17"]
     (plain,) = select("cyclonedds", [], native)[0]
     assert plain.configuration(1, "lo", 17)["options"] == {}
-    with pytest.raises(BadInput, match=r"delay and disturb\.delay are the same of virtual; give one"):
+    with pytest.raises(BadInput, match=r"delay and disturb\.delay are the same option of virtual; give one"):
         select("virtual", ["delay=1ms", "disturb.delay=2ms"], native)
     kind = replace(middleware.REGISTRY["second"], disturbed=False)
     monkeypatch.setitem(middleware.REGISTRY.kinds, "second", kind)
-    with pytest.raises(BadInput, match=r"disturb\.\*: second takes its messages from ROS 2 itself"):
+    with pytest.raises(BadInput, match=r"disturb\.\*: second gets its messages directly from ROS 2"):
         select("second", ["disturb.delay=1ms"], native)
 
 

@@ -90,7 +90,7 @@ def test_a_priority_and_the_right_to_it_are_left_to_the_watchdog(host: Host) -> 
         checked(host, ["executors=FIFO:99@1"], OFF)
     (host.root / "proc/self/status").write_text("CapEff:\t0000000000000000\n")
     (host.root / "proc/self/limits").write_text("Max realtime priority     98                   98\n")
-    with pytest.raises(Unavailable, match="this user may not have RR 99, which the watchdog needs"):
+    with pytest.raises(Unavailable, match="this user may not use RR 99, which the watchdog needs"):
         checked(host, ["executors=RR:98@1"], OFF)
 
 
