@@ -133,7 +133,7 @@ def check(output: Path | None, what: str) -> None:
         return
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise BadInput(f"--output {output} exists and is not an empty folder; a {what} needs a folder of its own")
+            raise BadInput(f"--output {output}: exists and is not an empty folder; a {what} needs a folder of its own")
     except OSError as error:
         raise BadInput(f"--output {output}: {error.strerror}") from error
 

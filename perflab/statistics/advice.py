@@ -286,7 +286,7 @@ def _why_not(tried: Sequence[Tried], disturber: Disturber, below: float) -> str:
         least = min(undecided, key=lambda one: one.more_trials or 0)
         more = plural(least.more_trials or 0, "more trial")
         return (
-            f"{head}: not enough trials. {more} more trials of {least.assignment} would suffice, if none of them "
+            f"{head}: not enough trials. {more} of {least.assignment} would suffice, if none of them "
             f"fails ({least.trials.words} failed so far; the limit is {100 * below:g} %)."
         )
     above = [one for one in tried if one.above(disturber.rank)]

@@ -79,7 +79,7 @@ def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
         return None
     if 1 / NOTABLE_RATIO < ratio < NOTABLE_RATIO and (p is None or p > c.alpha):
         return None
-    change = f"the SD is {form(spread.sd_treatment)} compared with {form(spread.sd_baseline)}"
+    change = f"the SD is {form(spread.sd_treatment)} against {form(spread.sd_baseline)}"
     if p is None:
         tested = f"too few trials for a test ({spread.brown_forsythe.reason})"
     else:
@@ -106,7 +106,7 @@ def spread_change_in_words(comparison: Comparison, form: Form = plain) -> str:
     p = spread.p_adjusted if spread.p_adjusted is not None else 1.0
     tested = f"Brown-Forsythe {p_in_words(p)}{_after_holm(c.family_size, spread.scaled_test.p, p)}"
     ratio = size_in_words(spread.scaled_ratio, form, is_ratio=True)
-    return f"trials scatter {spread.verdict} {how_much}, SD {shown[1]} compared with {shown[0]}, {ratio} ({tested})"
+    return f"trials scatter {spread.verdict} {how_much}, SD {shown[1]} against {shown[0]}, {ratio} ({tested})"
 
 
 def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
@@ -318,7 +318,7 @@ def _signed(value: float, form: Form) -> str:
 
 
 def _head(c: Comparison | SummaryComparison) -> str:
-    return f"{f'{c.metric} ' if c.metric else ''}{c.treatment.name} compared with {c.baseline.name}: "
+    return f"{f'{c.metric} ' if c.metric else ''}{c.treatment.name} against {c.baseline.name}: "
 
 
 def _numbers(c: Comparison | SummaryComparison) -> str:

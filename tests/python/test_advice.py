@@ -169,7 +169,7 @@ def test_an_equal_priority_is_not_above_the_inhibitor() -> None:
 def test_too_few_trials_advise_nothing_and_say_how_many_more_would() -> None:
     found = situation(made("RR:98", "RR:98", 0, 4), made(TS, TS, 4, 4), below=0.3)
     assert (found.advised, found.tried[0].verdict, found.tried[0].more_trials) == (None, UNDECIDED, 5)
-    assert "not enough trials. 5 more trials of RR:98/RR:98 would do" in found.words
+    assert "not enough trials. 5 more trials of RR:98/RR:98 would suffice" in found.words
     assert situation(made("RR:98", "RR:98", 0, 9), below=0.3).advised == "RR:98/RR:98"
 
 
@@ -227,7 +227,7 @@ def test_every_middleware_and_every_priority_of_the_inhibitor_stands_alone() -> 
     ]
     (one,) = found.situations[2].tried
     assert one.without is not None and (one.without.failed, one.without.judged) == (1, 4)
-    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor 1 of 4 trials failed, too")
+    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor, 1 of 4 trials failed, too")
     assert not any("failed, too" in words for words in sentences(found.situations[1]))
 
 
@@ -335,7 +335,7 @@ def test_exit_code_1_where_nothing_is_advised(tmp_path: Path, capsys: Captured) 
     run = run_of(tmp_path / "run", *SWEEP)
     assert main(["advise", "realtime", str(run), "--below", "10%"]) == 1
     captured = capsys.readouterr()
-    assert "31 more trials of RR:91/RR:91 would do" in " ".join(captured.out.split())
+    assert "31 more trials of RR:91/RR:91 would suffice" in " ".join(captured.out.split())
     assert "nothing is recommended for cyclonedds, beside priority_inhibitor (RR 90)" in captured.err
 
 

@@ -200,7 +200,7 @@ def test_fewer_successes_fail(tmp_path: Path, capsys: Captured) -> None:
 def test_a_result_that_is_gone_is_a_warning(tmp_path: Path, capsys: Captured) -> None:
     paths = runs(tmp_path, new(Effect(), treatments={}))
     assert check(paths, "--metric", "latency.p99") == 0
-    assert "Warning: cyclonedds, cpu_load is in old alone" in capsys.readouterr().out
+    assert "Warning: cyclonedds, cpu_load is only in old" in capsys.readouterr().out
     assert check(paths, "--metric", "latency.p99", "--strict") == 1
 
 

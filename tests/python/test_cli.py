@@ -102,7 +102,7 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--order", "x"], "--order 'x' is not randomised or as_written"),
         (["run", "GRAPH", "--progress", "x"], "--progress 'x' is not auto, lines, seconds or off"),
         (["run", "GRAPH", "--stop", "SIGINT"], "--stop is for a command; write the command after --"),
-        (["run", "GRAPH", "--factor", "workload.rate=1,2"], "factor workload.rate is called workload.timer_speed now"),
+        (["run", "GRAPH", "--factor", "workload.rate=1,2"], "factor workload.rate is now called workload.timer_speed"),
         (["run", "GRAPH", "--seed", "-1"], "--seed -1 must be at least 0"),
         (["run", "GRAPH", "--condition", "gremlins"], "no condition named 'gremlins'"),
         (["run", "GRAPH", "--observer", "gremlins:a=b"], "no observer named 'gremlins'"),
@@ -118,7 +118,7 @@ def one_line(text: str) -> str:
         (["show", "none"], "no run 'none'"),
         (["show", "FULL"], "is not a run directory: it has no manifest.json"),
         (["show", "GRAPH"], "is a file"),
-        (["list", "gremlins"], "nothing named 'gremlins' to list"),
+        (["list", "gremlins"], "'gremlins' is not a list"),
         (["doctor", "now"], "now"),
     ],
 )

@@ -83,7 +83,7 @@ def test_too_little_address_space_is_one_line(verb: str, code: int) -> None:
     assert done.returncode == code
     if code:
         assert done.stdout == ""
-        assert done.stderr.startswith("perflab: this process may have 2048 MiB of address space, and needs ")
+        assert done.stderr.startswith("perflab: this process is limited to 2048 MiB of address space, and needs ")
         assert done.stderr.count("\n") == 1
 
 

@@ -107,8 +107,8 @@ def test_the_program_must_be_there_and_executable(tmp_path: Path) -> None:
     assert refused("./nothing") == "the program './nothing' does not exist"
     assert refused("./start_robot").startswith("'./start_robot' is not executable; `chmod +x`")
     assert refused(str(tmp_path)) == f"{str(tmp_path)!r} is a folder; name a program"
-    assert refused("start_robot").endswith(f"the file in {str(tmp_path)!r} is called ./start_robot")
-    assert "run without --: `perflab run sierra_nevada`" in refused("sierra_nevada")
+    assert refused("start_robot").endswith(f"use ./start_robot for the file in {str(tmp_path)!r}")
+    assert "without --: `perflab run sierra_nevada`" in refused("sierra_nevada")
     (tmp_path / "start_robot").chmod(0o755)
     assert command.load(parameters(command=["./start_robot"], directory=str(tmp_path))).name == "start_robot"
     assert command.load(parameters(command="start_robot", environment={"PATH": str(tmp_path)})).name == "start_robot"
@@ -222,7 +222,7 @@ def test_factors_of_a_command_are_variables() -> None:
     check(workload__environment__RMW_IMPLEMENTATION=["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp"])
     with pytest.raises(BadInput, match=r"of a command are workload\.environment\.NAME"):
         check(workload__depth=[1, 10])
-    with pytest.raises(BadInput, match="is there twice"):
+    with pytest.raises(BadInput, match="is given twice"):
         check(workload__environment__A=[1, 1])
 
 
@@ -283,7 +283,7 @@ def test_a_command_of_a_kind_has_its_parameters_and_variables_as_factors(stack: 
     for factors, said in (
         ({"workload__depth": [1, 10]}, "workload stack has no parameter 'depth'"),
         ({"workload__goals": [0, 1]}, "goals: 0 must be at least 1"),
-        ({"workload__argument__x": [1, 2]}, "stands in no word of the command"),
+        ({"workload__argument__x": [1, 2]}, "no word of the command contains"),
     ):
         with pytest.raises(BadInput, match=said):
             design.check_factors(document(**factors))

@@ -198,5 +198,5 @@ def test_a_graph_that_puts_threads_elsewhere_is_refused(process: dict[str, Any],
 def test_two_pinnings_of_one_process_are_refused(tmp_path: Path) -> None:
     trial = MadeTrial(tmp_path, watched(tmp_path, [3]).samples(2).reader())
     made(count=1).begin(trial)
-    with pytest.raises(NotInEffect, match="process 'b' was pinned by another condition"):
+    with pytest.raises(NotInEffect, match="another condition has pinned process 'b'"):
         made(cpus="0", processes="b").begin(trial)

@@ -228,7 +228,7 @@ def test_every_write_waits_for_the_storage(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_room_and_a_run_in_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Unavailable, match=r"io_load: .* are free in the run's file system, but .* GiB must be"):
+    with pytest.raises(Unavailable, match=r"io_load: .* are free in the run's file system, but .* GiB are needed"):
         applied(tmp_path, load(workers=256, bytes="100GiB"), MadeMonitor(tmp_path / "m.jsonl"))
     monkeypatch.setattr(io_load, "_file_system", lambda folder: "tmpfs")
     with pytest.raises(Unavailable, match="the run is on tmpfs, which is memory"):

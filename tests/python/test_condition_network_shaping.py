@@ -265,7 +265,7 @@ def test_only_the_loopback_and_once(rate: Verified) -> None:
         rate.condition.check_network("eth0")
     rate.condition.check_network("lo")
     rate.trial.launch.prefix = ("nice",)
-    with pytest.raises(NotInEffect, match="another condition has changed"):
+    with pytest.raises(NotInEffect, match="another condition already changes"):
         rate.condition.begin(rate.trial)
 
 

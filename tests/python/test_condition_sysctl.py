@@ -292,7 +292,7 @@ def test_names_of_settings_are_parameters_completed_and_factors() -> None:
         [{NAME: "3", "net.core.rmem_max": "8388608"}],
     ]
     twice = validate(Written({"workload": "w", "conditions": ["sysctl"], "factors": {f"sysctl.{NAME}": [2, "2"]}}))
-    with pytest.raises(BadInput, match="is there twice"):
+    with pytest.raises(BadInput, match="is given twice"):
         design.check_factors(twice)
 
 

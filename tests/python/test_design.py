@@ -122,7 +122,7 @@ def test_alike_labels_get_what_differs(conditions: list[str], expected: list[str
 @pytest.mark.parametrize(
     ("conditions", "complaint"),
     [
-        (["cpu_load", "cpu_load"], "cpu_load is there twice; use `trials` to repeat it"),
+        (["cpu_load", "cpu_load"], "cpu_load is given twice; use `trials` to repeat it"),
         ([{"name": "cpu_load load=20", "io_load": {}}, "cpu_load:load=20", "cpu_load:load=30"], "give it another"),
     ],
 )
@@ -180,19 +180,19 @@ def test_a_reliability_alone_leaves_the_history() -> None:
         ({"cpu_load.load": [1]}, "no treatment has the condition cpu_load"),
         ({"io_load.lod": [1]}, "io_load has no parameter 'lod'; there are workers"),
         ({"io_load": [1]}, "io_load has no parameter ''"),
-        ({"io_load.workers": [1, 1]}, "level 1 is there twice"),
-        ({"io_load.workers": [1, 1.0]}, "level 1.0 is there twice, once as 1"),
-        ({"io_load.workers": [1, 2, "1"]}, "level '1' is there twice"),
+        ({"io_load.workers": [1, 1]}, "level 1 is given twice"),
+        ({"io_load.workers": [1, 1.0]}, "level 1.0 is given twice, once as 1"),
+        ({"io_load.workers": [1, 2, "1"]}, "level '1' is given twice"),
         ({"io_load.workers": []}, "at least one level"),
         ({"workload.size": [1]}, "of a workload are workload.depth"),
         ({"workload.depth": [0]}, "0 must be at least 1"),
         ({"workload.depth": [True]}, "True is not a whole number"),
         ({"workload.depth": []}, "at least one level"),
-        ({"workload.depth": [1, 1]}, "level 1 is there twice"),
+        ({"workload.depth": [1, 1]}, "level 1 is given twice"),
         ({"workload.durability": ["forever"]}, "'forever' is not volatile, transient_local, transient or persistent"),
         ({"fastdds.transport": []}, "at least one level"),
-        ({"fastdds.transport": ["udp", "udp"]}, "level 'udp' is there twice"),
-        ({"sim.loss": [20, 20.0]}, "level 20.0 is there twice, once as 20"),
+        ({"fastdds.transport": ["udp", "udp"]}, "level 'udp' is given twice"),
+        ({"sim.loss": [20, 20.0]}, "level 20.0 is given twice, once as 20"),
         ({"fastdds": ["udp"]}, "is not CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION"),
         ({"fastdd.transport": ["udp"]}, "did you mean fastdds?"),
         ({"io_laod.workers": [1]}, "did you mean io_load?"),
@@ -411,7 +411,7 @@ def test_what_disturbs_much_gets_trials_of_its_own_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("observers", "complaint"),
     [
-        (["monitor", "monitor"], "monitor is there twice"),
+        (["monitor", "monitor"], "monitor is given twice"),
         (["monitr"], "did you mean monitor?"),
         (["hiccup:interval=5s"], "observer hiccup: interval: 5s must be at most 1s"),
         ([{"hiccup": "fast"}], "entry 1: hiccup: 'fast' is not a mapping of parameters"),

@@ -378,7 +378,7 @@ def test_bad_input_is_one_line(arguments: list[str], complaint: str, run_path: P
 
 def test_foreign_output_is_not_exported_again_but_its_tables_are(tmp_path: Path, capsys: Captured) -> None:
     assert export(DATA / "two", "--output", tmp_path / "out") == 2
-    assert "is already output of irobot_benchmark already" in capsys.readouterr().err
+    assert "is already output of irobot_benchmark" in capsys.readouterr().err
     assert export(DATA / "two", "--format", "csv", "--output", tmp_path / "out") == 0
     assert (tmp_path / "out" / "edges.csv").read_text().count("\n") == 5
 

@@ -100,7 +100,7 @@ COMMON = dict.fromkeys(QUESTIONS, "") | {
     "On what machine?": r", on Test CPU, CPUs 0-3, 8.00 GiB",
     "Under which conditions?": r"undisturbed and under 2 × 80 % CPU load and pinning to 1 CPU",
     "What was invalid?": r"No trial was invalid",
-    "Why were messages late?": r"No trial was traced; --observer tracing tells why",
+    "Why were messages late?": r"No trial was traced; --observer tracing shows why",
 }
 LOADED = {"Under which conditions?": r"undisturbed and under 2 × 80 % CPU load"}
 RUNS: Mapping[str, tuple[Any, Json, Json]] = {

@@ -111,7 +111,7 @@ def test_what_is_no_build_of_it_is_one_line(native: Native, tmp_path: Path) -> N
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    assert "there is no such folder" in refused(BadInput, f"wired@{tmp_path}/nowhere")
+    assert "no such folder" in refused(BadInput, f"wired@{tmp_path}/nowhere")
     (tmp_path / "empty/lib").mkdir(parents=True)
     assert refused(BadInput, f"wired@{tmp_path}/empty").endswith(f"{tmp_path}/empty/lib has no libwire.so")
     assert "shm has no library of its own" in refused(BadInput, f"shm@{tmp_path}/empty")

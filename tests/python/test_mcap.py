@@ -305,7 +305,7 @@ def test_what_cannot_be_asked_is_one_line(arguments: list[str], words: str, run_
 def test_a_run_of_another_program_is_refused(run_path: Path, tmp_path: Path, capsys: Captured) -> None:
     assert main(["export", str(run_path), "--output", str(tmp_path / "out")]) == 0
     assert export(tmp_path / "out") == 2
-    assert "is of irobot_benchmark, whose files have no instants" in capsys.readouterr().err
+    assert "is from irobot_benchmark, whose files have no instants" in capsys.readouterr().err
 
 
 def _many(run: Path, count: int) -> None:

@@ -107,8 +107,8 @@ def made(text: str = "") -> MessageFlood:
         ("history=keep_all,depth=5", "depth: keep_all keeps every message; leave depth out"),
         ("own_process=off,processes=2", "processes: own_process=off gives the flood no process"),
         ("publishers=2,processes=3", "processes: 3 processes cannot share 2 publishers"),
-        ("process=pong", "process: applies only to readers=inside only"),
-        ("readers=inside,topics=/ping", "topics: applies only to readers=topics only"),
+        ("process=pong", "process: applies only to readers=inside"),
+        ("readers=inside,topics=/ping", "topics: applies only to readers=topics"),
         ("readers=none,work=1ms", "work: readers=none has no readers of the flood's own"),
         ("readers=topics,readers_per_topic=2", "readers_per_topic: readers=topics has no readers of the flood's own"),
         ("publishers=0", "churn: is required if publishers is 0"),
@@ -209,7 +209,7 @@ def test_readers_inside_share_the_executor_of_the_workload() -> None:
 def test_readers_inside_need_a_process_where_there_are_several() -> None:
     with pytest.raises(BadInput, match="readers=inside needs process=NAME; choose from ping, pong"):
         flood("readers=inside")
-    with pytest.raises(BadInput, match="the graph has no process 'pang'; there are ping, pong"):
+    with pytest.raises(BadInput, match="the graph has no process 'pang'; choose from ping, pong"):
         flood("readers=inside,process=pang")
     with pytest.raises(BadInput, match="process 'ping' has no executor 7 with nodes on it; choose from 0"):
         flood("readers=inside,process=ping,executor=7")
@@ -362,7 +362,7 @@ def test_a_silence_is_not_filled_with_a_line() -> None:
 def test_one_mute_process_of_several_is_named() -> None:
     mute = Curve("readers", tuple(p for n, p in enumerate(curve("r", 0, 4000, 10, 1).points) if n not in (6, 7)))
     evidence = judged("", curve("flood", 4000, 0, 10, 1), mute)
-    assert evidence["reason"].startswith("process readers said nothing for 3.0 s")
+    assert evidence["reason"].startswith("process readers reported nothing for 3.0 s")
     assert evidence["achieved"]["sent_in_second"][5:8] == [None] * 3
 
 

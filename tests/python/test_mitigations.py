@@ -194,7 +194,7 @@ def test_what_a_middleware_has_not_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^dds_tuning: shared_memory: middleware udp has no such setting; it has depth"):
         made("dds_tuning:shared_memory=on").tuned((Middleware("udp", "dds", None, None),))
     given = Middleware("cyclonedds", "dds", None, None, {"shared_memory": "on"})
-    with pytest.raises(BadInput, match=r"^dds_tuning: middleware cyclonedds has shared_memory=on already; leave"):
+    with pytest.raises(BadInput, match=r"^dds_tuning: middleware cyclonedds already has shared_memory=on; leave"):
         made("dds_tuning:shared_memory=on").tuned((given,))
     with pytest.raises(BadInput, match=r"^dds_tuning: depth: every queue of the workload already has a depth of 10$"):
         made("dds_tuning:depth=10").check(Host(), CHAIN, "dds")

@@ -180,7 +180,7 @@ def test_without_its_file_cyclictest_recorded_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("given", [{"policy": "OTHER", "priority": 5}, {"priority": 0}])
 def test_cyclictest_has_a_priority_that_its_policy_can_have(given: dict[str, Any]) -> None:
-    with pytest.raises(BadInput, match=r"priority of (OTHER must be 0, not 5|FIFO must be 1 to 99, not 0)"):
+    with pytest.raises(BadInput, match=r"priority of (OTHER is 0, not 5|FIFO is 1 to 99, not 0)"):
         make(cyclictest.KIND, **given)
 
 

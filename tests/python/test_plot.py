@@ -291,7 +291,7 @@ def test_a_run_without_any_data_is_bad_input(perflab: Perflab, run: Path) -> Non
     (run / "trials").mkdir()
     done = perflab("plot", run)
     assert done.returncode == 2
-    assert "no trial of run with records" in one_line(done.stderr)
+    assert "no trial of run has records" in one_line(done.stderr)
 
 
 def test_without_records_the_picture_over_time_is_missing_and_the_rest_is_drawn(perflab: Perflab, run: Path) -> None:
