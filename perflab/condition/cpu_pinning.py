@@ -84,8 +84,8 @@ class Achieved:
     monitor_gap_s: float | None
     """Longest time without a sample."""
     processes: Mapping[str, ProcessSeen]
-    """For each process: the `affinities` seen, `escapes` (could run elsewhere), `ran_outside`, `threads_at_end` "
-        "(from /proc; null: it had ended), `never_watched` (threads at the end that are in no sample)."""
+    """For each process: the `affinities` seen, `escapes` (could run elsewhere), `ran_outside`, `threads_at_end`
+    (from /proc; null: it had ended), `never_watched` (threads at the end that are in no sample)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,8 +45,8 @@ class Promised:
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
     endpoints: Endpoints
-    """Endpoints found by it and all processes of the workload when the measured part began; null: one had not "
-        "found all."""
+    """Endpoints found by it and all processes of the workload when the measured part began; null: one had not
+    found all."""
 
 
 @dataclass(frozen=True, kw_only=True)

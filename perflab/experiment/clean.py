@@ -54,8 +54,8 @@ class Leftover:
     what: str
     trial: Path | None
     remove: Callable[[], str] = field(repr=False)
-    """Removes only what was found, if it is still the same; returns further remarks. Raises OSError, "
-        "PerflabError, _Not."""
+    """Removes only what was found, if it is still the same; returns further remarks. Raises OSError,
+    PerflabError, _Not."""
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ Queue = Annotated[int | None, Shown("depth of queues")]
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     depth: Queue = None
-    """History of every publisher and subscription of the workload that keeps the last messages; null: as in the "
-        "graph."""
+    """History of every publisher and subscription of the workload that keeps the last messages; null: as in the
+    graph."""
     endpoints: int | None = None
     """Number of these publishers and subscriptions."""
     receive_buffer_bytes: Buffer = None
@@ -62,8 +62,8 @@ class Achieved:
     endpoints: int | None = None
     """Number of endpoints with that depth."""
     receive_buffer_bytes: Buffer = None
-    """The process with the smallest buffers: the largest of its UDP sockets, from the kernel (sock_diag); null: "
-        "not requested."""
+    """The process with the smallest buffers: the largest of its UDP sockets, from the kernel (sock_diag); null:
+    not requested."""
     send_buffer_bytes: int | None = None
     """Likewise for send buffers."""
     shared_memory_processes: Processes = None

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 PARTS = ("hiccup_waited", "hiccup_woken_late")
-"""Parts of its oversleep, if the kernel reports them: it was ready, but another thread had its CPU; and the "
-    "rest, before it was woken: the timer was late, because interrupts were off, or because hardware or a "
-    "hypervisor had the CPU."""
+"""Parts of its oversleep, if the kernel reports them: it was ready, but another thread had its CPU; and the
+rest, before it was woken: the timer was late, because interrupts were off, or because hardware or a
+hypervisor had the CPU."""
 
 
 class Hiccup(Observer):

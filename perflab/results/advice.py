@@ -82,8 +82,8 @@ class Tried:
     without: Counted | None
     """The same without any condition; null: not run."""
     more_trials: Count | None
-    """For an undecided assignment: this many more trials would show that it prevents failures, if none of them "
-        "fails."""
+    """For an undecided assignment: this many more trials would show that it prevents failures, if none of them
+    fails."""
     scheduled: tuple[RoleScheduled, ...]
     """Empty if no trial recorded it."""
     response_p99_ns: float | None

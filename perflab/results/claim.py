@@ -34,8 +34,8 @@ class Claim:
     """The place, in words; null if the experiment has no other, or no trial of the treatment."""
     verdict: ClaimVerdict
     figure: Estimate
-    """The deciding value, with its interval: a ratio or difference to the baseline, a ratio of spreads, or a "
-        "value of the treatment. All intervals of a run's claims hold simultaneously, like those of its comparisons."""
+    """The deciding value, with its interval: a ratio or difference to the baseline, a ratio of spreads, or a
+    value of the treatment. All intervals of a run's claims hold simultaneously, like those of its comparisons."""
     scale: Literal["ratio", "difference", "value"]
     unit: str
     """Unit of the figure; empty for a ratio and a count."""

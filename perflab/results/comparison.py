@@ -298,12 +298,12 @@ class Spread:
     """Test of |log ratio|, by permuting the deviations from the medians; approximate, because these are estimated."""
     permutation_mad: Test
     scaled_sd_baseline: float | None = None
-    """On the scale of the comparison: for ratios the standard deviation of logarithms, so that changing all "
-        "values by one factor does not change the spread."""
+    """On the scale of the comparison: for ratios the standard deviation of logarithms, so that changing all
+    values by one factor does not change the spread."""
     scaled_sd_treatment: float | None = None
     scaled_ratio: Estimate = Estimate(None)
-    """The treatment's divided by the baseline's; its interval holds simultaneously with those of all other "
-        "comparisons."""
+    """The treatment's divided by the baseline's; its interval holds simultaneously with those of all other
+    comparisons."""
     scaled_test: Test = Test("Brown-Forsythe", None)
     """Brown-Forsythe test on that scale, which decides together with that interval."""
     p_adjusted: float | None = None
@@ -335,8 +335,8 @@ class Comparison:
     scale: Scale
     """Scale of estimate, noise_floor, equivalence and power: factors, or differences in the unit."""
     estimate: Estimate
-    """Its interval decides: if it excludes 0 (or the factor 1) there is a difference; if it lies within the "
-        "margin, there is none that matters. All intervals of a family hold simultaneously with confidence 1 - alpha."""
+    """Its interval decides: if it excludes 0 (or the factor 1) there is a difference; if it lies within the
+    margin, there is none that matters. All intervals of a family hold simultaneously with confidence 1 - alpha."""
     shift: Estimate
     ratio: Estimate
     """Its value is null if a value is not positive."""
@@ -365,9 +365,9 @@ class Comparison:
     """Whether no difference larger than the margin is shown; null without a margin."""
     power: Power
     more_trials: int | None
-    """If neither is shown: with this many more trials of either, or blocks, a difference or its absence beyond "
-        "the margin will be shown with a predicted probability of 0.6, if trials continue like the present ones. "
-        "Also null if MAX_TIMES the present number would be too few, or the spread is unknown."""
+    """If neither is shown: with this many more trials of either, or blocks, a difference or its absence beyond
+    the margin will be shown with a predicted probability of 0.6, if trials continue like the present ones.
+    Also null if MAX_TIMES the present number would be too few, or the spread is unknown."""
     spread: Spread
     influence: Influence
     spread_influence: SpreadInfluence
@@ -520,7 +520,7 @@ class Findings:
     lattices: tuple[FoundLattice, ...] = ()
     outliers: tuple[FoundOutlier, ...] = ()
     more_trials: int | None = None
-    """Further repetitions that would probably decide every comparison with a prediction (the maximum of their "
-        "more_trials); null: none has one."""
+    """Further repetitions that would probably decide every comparison with a prediction (the maximum of their
+    more_trials); null: none has one."""
     remarks: tuple[Remark, ...] = ()
     """Remarks, in words, the most important first."""

@@ -208,8 +208,8 @@ class Found:
     fit: Fit | None
     monotone_p: float | None
     rises: tuple[Number, Number, Number, Number] | None = None
-    """Where it is not monotone: from the first level to the second, the criterion is met less often than the "
-        "direction implies."""
+    """Where it is not monotone: from the first level to the second, the criterion is met less often than the
+    direction implies."""
     producible: Number | None = None
     """The last level before those that could not be produced; null: all could."""
 

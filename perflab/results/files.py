@@ -319,8 +319,8 @@ class TrialProcess(Guarded):
     shared_memory: tuple[str, ...] | None = None
     """Files that its middleware created in /dev/shm, if it can tell."""
     libraries: tuple[str, ...] | None = None
-    """Libraries of its middleware that it had mapped after creating its endpoints, from /proc/PID/maps; null: "
-        "unreadable, or the middleware has none of its own."""
+    """Libraries of its middleware that it had mapped after creating its endpoints, from /proc/PID/maps; null:
+    unreadable, or the middleware has none of its own."""
     log_tail: tuple[str, ...] = ()
     """If its status is not 0."""
     continues: str | None = None

@@ -57,8 +57,8 @@ class ObjectiveResult:
     """total / baseline_total; also null if that is 0."""
     low: float | None = None
     high: float | None = None
-    """The range of the ratio if the weight of one path changes by 10 or 50 %, or the path is left out; null: "
-        "unbounded."""
+    """The range of the ratio if the weight of one path changes by 10 or 50 %, or the path is left out; null:
+    unbounded."""
     least: float | None = None
     most: float | None = None
     """The range of the ratio over all weights: that of single paths."""

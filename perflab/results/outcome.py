@@ -60,8 +60,8 @@ class BrokenOff:
     """What ended a trial early, if known."""
 
     why: Literal["ended", "failed", "silent", "stuck", "limit"]
-    """A process ended, reported a failure, was silent, or did not end when it should; or the time was up in "
-        "which a process should have ended the measured part."""
+    """A process ended, reported a failure, was silent, or did not end when it should; or the time was up in
+    which a process should have ended the measured part."""
     process: str | None = None
     """As named in the graph; null: the limit, a graph of one process, or a process of a condition."""
     at_ns: int

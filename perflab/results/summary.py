@@ -34,11 +34,11 @@ class Summary:
     claims: tuple[Claim, ...] = ()
     """The verdicts on the experiment's claims, in their order (docs/findings.md)."""
     curves: tuple[Curve, ...] = ()
-    """For a run with factors whose levels are numbers: one per place (variant, conditions, levels of the other "
-        "factors) and factor (docs/sweeps.md)."""
+    """For a run with factors whose levels are numbers: one per place (variant, conditions, levels of the other
+    factors) and factor (docs/sweeps.md)."""
     breaking_points: tuple[BreakingPoint, ...] = ()
-    """For a search: one per variant, entry of `conditions` and combination of the other factors' levels "
-        "(docs/breaking_point.md)."""
+    """For a search: one per variant, entry of `conditions` and combination of the other factors' levels
+    (docs/breaking_point.md)."""
     executor_costs: ExecutorCosts | None = None
     """Null if no CPU time was measured, for searches, and for older runs."""
 

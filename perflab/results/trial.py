@@ -39,8 +39,8 @@ class Asked:
     """The settings of trials, without workload and middleware."""
 
     executor: str | None = None
-    """The executor that replaced every executor of the graph, \"multi_threaded:4\" with a number of threads; "
-        "null: as in the graph."""
+    """The executor that replaced every executor of the graph, \"multi_threaded:4\" with a number of threads;
+    null: as in the graph."""
     ipc: str | None = None
     """Whether intra-process delivery was requested, on or off; null: not recorded."""
     pass_by: str | None = None
@@ -50,8 +50,8 @@ class Asked:
     mitigations: tuple[str, ...] = ()
     """The mitigations among the conditions."""
     treatment: str | None = None
-    """Name of the combination of conditions and their levels; baseline has none. Null in runs from before "
-        "treatments existed, and in foreign ones."""
+    """Name of the combination of conditions and their levels; baseline has none. Null in runs from before
+    treatments existed, and in foreign ones."""
     condition_parameters: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of each condition, by its label."""
     factors: Mapping[str, Level] = field(default_factory=dict)
@@ -74,8 +74,8 @@ class Circumstances(Asked):
     middleware: str | None
     """Joined with + if each process of the graph has its own. Null if a foreign run lacks it."""
     phase: str | None = None
-    """The phase of the timers: as_created, aligned, staggered or random, or several as \"aligned+random\"; null: "
-        "there are no timers, or it is unknown."""
+    """The phase of the timers: as_created, aligned, staggered or random, or several as \"aligned+random\"; null:
+    there are no timers, or it is unknown."""
     duration_s: float | None = None
     """Requested measured time per trial. Null if a foreign run lacks it."""
 
@@ -232,8 +232,8 @@ class EdgeResult(Totals):
     """One publisher, topic and subscription; publish_delay_ns and publish_call_ns are the publisher's."""
 
     publisher: str | None
-    """The node, relative to the root namespace: montreal, robot/montreal. Likewise below. Null if a foreign run "
-        "lacks it."""
+    """The node, relative to the root namespace: montreal, robot/montreal. Likewise below. Null if a foreign run
+    lacks it."""
     topic: str
     subscription: str
     size_bytes: Count | None
@@ -257,13 +257,13 @@ class ServiceResult(Counts):
     frequency_hz: float | None = None
     """Period of the requesting timer."""
     round_trip_ns: Distribution | None = None
-    """From the stamp of the request to the callback of its reply; for the result of an action, from the stamp of "
-        "its goal."""
+    """From the stamp of the request to the callback of its reply; for the result of an action, from the stamp of
+    its goal."""
     round_trip_response_ns: Distribution | None = None
     """From the intended time of the request to the callback of its reply."""
     answers: Mapping[str, Count] | None = None
-    """For the parts of an action: how often replies had each content (accepted, rejected; succeeded, aborted, "
-        "canceled, unknown). Null for services."""
+    """For the parts of an action: how often replies had each content (accepted, rejected; succeeded, aborted,
+    canceled, unknown). Null for services."""
 
     @property
     def times_ns(self) -> Distribution | None:
@@ -590,8 +590,8 @@ class StarvedThread:
     holders: tuple[CpuHolder, ...] = ()
     """The threads that had these CPUs meanwhile, the longest first."""
     lock_waiters: tuple[LockWaiter, ...] | None = None
-    """Threads that waited for a lock that it held: at the end of the observation, or in a trace while it "
-        "starved; null if unknown."""
+    """Threads that waited for a lock that it held: at the end of the observation, or in a trace while it
+    starved; null if unknown."""
 
     @property
     def words(self) -> str:
@@ -625,8 +625,8 @@ class TrialEnd:
     interrupted: bool = False
     """A signal ended perflab in this trial, which is not an error; its outcome is harness_error."""
     drain: Drained | None = None
-    """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the limit "
-        "was reached; null if the trial ended before."""
+    """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the limit
+    was reached; null if the trial ended before."""
     machine: Machine | None = None
     """The machine's other activity; null if it was not recorded, or time was virtual."""
     starved: tuple[StarvedThread, ...] = ()
@@ -635,8 +635,8 @@ class TrialEnd:
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each condition promised and achieved, by its label (docs/conditions.md)."""
     messages: Mapping[str, Any] | None = None
-    """For a command: `source` of the figures of its messages (trace), or null with the `reason`; "
-        "docs/formats.md, section 6. Null for a graph."""
+    """For a command: `source` of the figures of its messages (trace), or null with the `reason`;
+    docs/formats.md, section 6. Null for a graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -681,8 +681,8 @@ class TrialFacts(TrialEnd):
 class Trial(TrialFacts):
     trial: Ordinal
     measured: bool | None = None
-    """Whether it ran to its end with everything in effect, and so enters the statistics; a trial that only "
-        "missed a criterion of success does. Null in summaries that record only successes."""
+    """Whether it ran to its end with everything in effect, and so enters the statistics; a trial that only
+    missed a criterion of success does. Null in summaries that record only successes."""
     complete: bool = False
     """Whether every process wrote its final checkpoint."""
     totals: Totals = Totals()
@@ -742,8 +742,8 @@ class Result(Circumstances):
     passing: tuple[Passing, ...] | None = None
     """How the messages of each publisher were delivered in the first merged trial; null if not recorded."""
     objectives: Mapping[str, ObjectiveResult] = field(default_factory=dict)
-    """By measure (median, p99, max, misses), from the named paths of its trials; empty if no trace was evaluated "
-        "for any."""
+    """By measure (median, p99, max, misses), from the named paths of its trials; empty if no trace was evaluated
+    for any."""
 
     @property
     def entering(self) -> list[Trial]:

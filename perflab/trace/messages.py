@@ -530,8 +530,8 @@ def _messages(found: Deliveries, edges: pl.DataFrame, handled: pl.DataFrame) -> 
     notes = notes_of(
         (True, "latency: publish() to callback_start; published: since the subscription was initialised, to the end of"
                f" the trace. Not taken: of those between the first taken message and {settling} before the last event"
-               " of the subscriber's process; before first: before that, perhaps before the two had found each other;"
-               " pending: not taken and later than that, perhaps on their way, perhaps for a subscriber that was gone;"
+               " of the subscriber's process; before first: before that, perhaps before the two had found each other."
+               " Pending: not taken and later than that, perhaps on their way, perhaps for a subscriber that was gone;"
                " max at: when the slowest was published, from the beginning of the trace"),
         ((frame["published"].gt(0) & frame["taken"].eq(0)).any(),
          "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do not"

@@ -163,12 +163,12 @@ def test_the_made_archive_is_good_without_a_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda files: files.update({"x/y": b"2"}), "x/y is not what SHA256SUMS says"),
+        (lambda files: files.update({"x/y": b"2"}), "x/y differs from its checksum in SHA256SUMS"),
         (lambda files: files.pop("x/y"), "x/y is missing"),
-        (lambda files: files.update(more=b""), "more is not what"),
+        (lambda files: files.update(more=b""), "more differs from its checksum"),
         (lambda files: files.pop(SUMS), "lacks SHA256SUMS"),
         (lambda files: files.pop("manifest.json"), "lacks manifest.json"),
-        (lambda files: files.update({SUMS: b"nonsense"}), "holds 'nonsense'"),
+        (lambda files: files.update({SUMS: b"nonsense"}), "has the line 'nonsense'"),
     ],
 )
 def test_what_does_not_agree_is_told_and_not_unpacked(tmp_path: Path, change: Change, words: str) -> None:

@@ -218,7 +218,10 @@ def test_other_conditions_of_the_same_name_are_not_matched(tmp_path: Path, capsy
 
 @pytest.mark.parametrize(
     ("key", "value", "complaint"),
-    [("duration_s", 10.0, "the duration of a trial is 10 s, there 2 s"), ("workload", "else", "the workload is else")],
+    [
+        ("duration_s", 10.0, "the duration of a trial is 10 s, in the baseline 2 s"),
+        ("workload", "else", "the workload is else"),
+    ],
 )
 def test_runs_of_something_else_are_refused(
     tmp_path: Path, capsys: Captured, key: str, value: Any, complaint: str

@@ -122,7 +122,7 @@ def test_alike_labels_get_what_differs(conditions: list[str], expected: list[str
 @pytest.mark.parametrize(
     ("conditions", "complaint"),
     [
-        (["cpu_load", "cpu_load"], "cpu_load is given twice; use `trials` to repeat it"),
+        (["cpu_load", "cpu_load"], "cpu_load is there twice; use `trials` to repeat it"),
         ([{"name": "cpu_load load=20", "io_load": {}}, "cpu_load:load=20", "cpu_load:load=30"], "give it another"),
     ],
 )
@@ -411,7 +411,7 @@ def test_what_disturbs_much_gets_trials_of_its_own_at_the_end() -> None:
 @pytest.mark.parametrize(
     ("observers", "complaint"),
     [
-        (["monitor", "monitor"], "monitor is given twice"),
+        (["monitor", "monitor"], "monitor is there twice"),
         (["monitr"], "did you mean monitor?"),
         (["hiccup:interval=5s"], "observer hiccup: interval: 5s must be at most 1s"),
         ([{"hiccup": "fast"}], "entry 1: hiccup: 'fast' is not a mapping of parameters"),

@@ -399,8 +399,8 @@ def test_plain_runs_without_a_middleware(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("workload", "keys", "complaint"),
     [
-        ("executor:case=middleware", {"executors": "events"}, "--executor events: case middleware is what runs"),
-        ("executor:case=middleware", {"executors": "inline,events"}, "--executor events: case middleware is what runs"),
+        ("executor:case=middleware", {"executors": "events"}, "--executor events: case middleware runs"),
+        ("executor:case=middleware", {"executors": "inline,events"}, "--executor events: case middleware runs"),
         ("executor:case=plain", {}, "--middleware virtual: case plain runs without executor and middleware"),
         ("executor", {"executors": "events", "factors": {"workload.case": ["middleware"]}}, "--executor events: case"),
     ],

@@ -109,8 +109,11 @@ def made(text: str = "") -> MessageFlood:
         ("publishers=2,processes=3", "processes: 3 processes cannot share 2 publishers"),
         ("process=pong", "process: applies only to readers=inside"),
         ("readers=inside,topics=/ping", "topics: applies only to readers=topics"),
-        ("readers=none,work=1ms", "work: readers=none has no readers of the flood's own"),
-        ("readers=topics,readers_per_topic=2", "readers_per_topic: readers=topics has no readers of the flood's own"),
+        ("readers=none,work=1ms", "work: has no effect: readers=none has no readers of the flood's own"),
+        (
+            "readers=topics,readers_per_topic=2",
+            "readers_per_topic: has no effect: readers=topics has no readers of the flood's own",
+        ),
         ("publishers=0", "churn: is required if publishers is 0"),
         ("churn_of=participants", "churn_of: applies only to churn"),
         ("reader=none", "no parameter 'reader'; did you mean readers?"),

@@ -260,9 +260,7 @@ def test_the_documents_list_every_metric() -> None:
 
 @pytest.mark.parametrize("text", ["hiccup.p99 < 1ms", "latency.p99/hiccup_waited.p99 < 20"])
 def test_a_criterion_needs_the_observers_that_record_its_metric(text: str) -> None:
-    with pytest.raises(
-        BadInput, match=r"--success: \S+ is recorded by the observer hiccup.*add --observer hiccup$"
-    ):
+    with pytest.raises(BadInput, match=r"--success: \S+ is recorded by the observer hiccup.*add --observer hiccup$"):
         parse_criterion(text, observers=["monitor"])
     assert parse_criterion(text, observers=["hiccup"]).text == text
     assert parse_criterion(text).text == text  # for trials whose observers are unknown

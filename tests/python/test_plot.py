@@ -157,7 +157,7 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
     ("arguments", "expected"),
     [
         (["RUN", "--kind", "pie"], "--kind 'pie' is not a picture; choose from course, outcomes, loops, histograms, "),
-        (["RUN", "--kind", ""], "--kind '' is no picture"),
+        (["RUN", "--kind", ""], "--kind '' is not a picture"),
         (["RUN", "--format", "gif"], "--format 'gif' is not a format; choose from html, svg, png, pdf"),
         (["RUN", "--figure", "lateness"], "--figure 'lateness' is not a figure; choose from latency, response"),
         (["RUN", "--figure", ",".join(FIGURES)], "names 9 figures; at most 6"),

@@ -277,7 +277,7 @@ def test_a_file_of_rules_comes_first_and_adds_families(tmp_path: Path) -> None:
         ("families: [{name: A, title: b}]", "'A' is not a valid name"),
         ("- a", "must be a mapping"),
         ("rules: [", "mine.yaml:1:9: not YAML"),
-        ("families: &a []\nrules: *a", "mine.yaml:2:8: the alias *a is refused"),
+        ("families: &a []\nrules: *a", "mine.yaml:2:8: the alias *a is not allowed"),
     ],
 )
 def test_files_of_rules_that_are_none(tmp_path: Path, text: str, words: str) -> None:
@@ -433,7 +433,7 @@ def test_a_file_that_perf_could_not_finish_is_read_as_far_as_it_goes(tmp_path: P
     path.write_bytes(perf_file((SAMPLE, bytes(8)), (SAMPLE, bytes(8)))[:-4])
     assert (perf_data.read(path).samples, perf_data.read(path).complete) == (1, False)
     path.write_bytes(b"PERF")
-    with pytest.raises(BadInput, match=r"is no perf\.data"):
+    with pytest.raises(BadInput, match=r"is not perf\.data"):
         perf_data.read(path)
 
 

@@ -224,10 +224,10 @@ def starvation(
     ] = None,
     **options: Any,
 ) -> int:
-    """Show which threads could run and did not, which threads had their CPU, and what waited for them.
+    """Show which threads were ready but did not run, which threads had their CPU, and what waited for them.
 
-    Needs the scheduler's events. With ROS events, also shows the gaps in which a callback did not run, their cause: the
-    path of the message that ended each gap, and how many messages were lost before it.
+    Needs the scheduler's events. With ROS events, also shows the gaps in which a callback did not run, with the path
+    of the message that ended each gap, and how many messages were lost before it.
 
     \b
         perflab trace starvation session

@@ -228,7 +228,7 @@ def _machine(run: ReportRun) -> Iterator[Block]:
     ]
     if run.results and run.data.is_virtual:
         yield Text("The virtual middleware simulates time: neither the machine nor its noise affects these figures.")
-        yield Fold("The machine all the same", blocks)
+        yield Fold("The machine, for reference", blocks)
     else:
         yield from blocks
 
