@@ -124,7 +124,7 @@ def test_what_cannot_be_written_is_one_line(
     words = [word.replace("RUN", str(made)).replace("WHERE", "/proc") for word in verb]
     said, error = ended(capsys, *words)
     assert said == code
-    assert error.startswith(("cannot write /proc/", "cannot make /proc/")), error
+    assert error.startswith(("cannot write /proc/", "cannot create /proc/")), error
 
 
 def test_a_run_that_cannot_be_written_cannot_go_on(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

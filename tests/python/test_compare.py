@@ -265,4 +265,4 @@ def test_runs_are_sessions_unless_virtual(middleware: str, said: bool, tmp_path:
         make_run(tmp_path / name, PROCESSES, [MadeTrial([talk([100])], middleware=middleware)]) for name in ("a", "b")
     )
     assert main(["compare", str(one), str(two)]) == 0
-    assert ("the runs are separate sessions" in capsys.readouterr().out) is said
+    assert ("he runs are separate sessions" in capsys.readouterr().out) is said

@@ -441,7 +441,7 @@ def test_an_executor_of_rclcpp_is_refused_where_another_middleware_is_listed(
         experiment("executor", middlewares=names, executors="inline,static_single_threaded")
     text = str(error.value)
     assert text.startswith("--executor static_single_threaded is rclcpp's")
-    assert "virtual has none" in text
+    assert "virtual has no such executor" in text
     assert f"--middleware {ros[0] if ros else 'rclcpp'} alone" in text
     if ros:
         found = experiment("executor", middlewares=ros[0], executors="inline,static_single_threaded")
