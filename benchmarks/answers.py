@@ -1,16 +1,16 @@
 """How long people wait for answers: whole processes, from their start to their end, beside a bare start of Python and
 the fastest other reader of ROS 2 traces.
 
-Every round runs each command once, in a random order, so that a slow minute of the machine meets all of them; the first
-round fills caches and is not counted. Medians of wall and of CPU time (user and system, of all that was started); what
-reads a trace has one CPU. The run is the demo, which is made first (3 minutes) unless --run names one. The traces are
-those of ctf_generate, of a ring of 16 ROS 2 nodes of which any thread may go on at any event; they send nothing within
-a process, for the peer refuses that.
+Every round runs each command once, in a random order, so that a slow minute of the machine affects all of them; the
+first round fills caches and is not counted. Medians of wall and CPU time (user and system, of all processes started);
+commands that read a trace run on one CPU. The run is the demo, which is made first (3 minutes) unless --run names one.
+The traces are those of ctf_generate, of a ring of 16 ROS 2 nodes in which any thread may continue at any event; no
+messages stay within a process, because the peer rejects that.
 
     python benchmarks/answers.py [--rounds 9] [--run RUN] [--peer PROGRAM]
 
-The peer is Ros2TraceAnalyzer (https://github.com/skoudmar/Ros2TraceAnalyzer, `cargo install --git` it): --peer, or
-the variable ROS2_TRACE_ANALYZER, or on the PATH; its message latency stands beside `perflab trace messages`.
+The peer is Ros2TraceAnalyzer (https://github.com/skoudmar/Ros2TraceAnalyzer, `cargo install --git` it): --peer, or the
+variable ROS2_TRACE_ANALYZER, or on the PATH; its message latency is compared with `perflab trace messages`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PERFLAB = (sys.executable, "-m", "perflab")
 
 @dataclass
 class Command:
-    """`limit_s` of wall time; `events` where it reads a trace; `peer`: the label of what it stands beside."""
+    """`limit_s` of wall time; `events` if it reads a trace; `peer`: the label of the command to compare with."""
 
     words: tuple[str, ...]
     limit_s: float | None = None
@@ -108,7 +108,7 @@ def figures(label: str, every: dict[str, Command], bare: Command) -> dict[str, o
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--run", type=Path, help="A run of the demo; default: one is made.")
+    parser.add_argument("--run", type=Path, help="A run of the demo; default: make one.")
     parser.add_argument("--peer", help="The program Ros2TraceAnalyzer.")
     options = parser.parse_args()
     peer = options.peer or os.environ.get("ROS2_TRACE_ANALYZER") or shutil.which("Ros2TraceAnalyzer")

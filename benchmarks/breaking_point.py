@@ -1,21 +1,21 @@
-"""The search for a breaking point where the truth is known: does its interval cover, and what does it cost?
+"""The search for a breaking point with a known truth: the coverage of its interval, and its cost.
 
-Beside it stands bisection with 20 trials per point, which is told the width of the interval that the search ended with:
-it tries both ends, and halves until its bracket is as narrow. That bracket is often wrong, so that there is a second
-bisection: with as many trials per point as it takes for its bracket to hold the true value in 95 %. Three parts:
+It is compared with bisection with 20 trials per point, which uses the final interval width of the search: it tries both
+ends, and halves until its bracket is as narrow. That bracket is often wrong, so there is a second bisection: with as
+many trials per point as its bracket needs to include the true value in 95 %. Three parts:
 
-* curves that are given: steps, logistic, Weibull, Gumbel, normal, straight lines, with trials that miss for no reason,
-  thresholds anywhere in the range; then thresholds outside, and shares that do not fall;
-* systems on the `virtual` runtime whose threshold follows from their numbers: outcomes of real trials of perflab-node
-  by level and seed, from which searches draw;
-* the same systems, with every trial of a search run when it is asked for.
+* given curves: steps, logistic, Weibull, Gumbel, normal, straight lines, with trials that miss for no reason,
+thresholds anywhere in the range; then thresholds outside, and non-monotone shares;
+* systems on the `virtual` runtime whose threshold follows from their parameters: outcomes of real trials of
+perflab-node by level and seed, from which searches draw;
+* the same systems, with every trial of a search run on demand.
 
     python benchmarks/breaking_point.py [--searches 200] [--drawn 300] [--live 10] [--seeds 40] [--jobs 2] [--only TEXT]
 
-The limits: no scenario covers significantly less than 95 % (binomial, 1 % over all scenarios), except those that say
-that they lie outside of what the method supposes; and steps, and virtual systems whose p falls from 0.95 to 0.05 within
-a tenth of the range, take at most a third of the trials of bisection with 20 per point. For all others the ratios to
-both bisections are printed.
+The limits: no scenario covers significantly less than 95 % (binomial, 1 % over all scenarios), except those marked as
+outside of the method's assumptions; and steps, and virtual systems whose p falls from 0.95 to 0.05 within a tenth of
+the range, take at most a third of the trials of bisection with 20 per point. For all others the ratios to both
+bisections are printed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from perflab.results.curve import Found
 from perflab.statistics.breaking_point import Aim, Search, Space
 
 PER_POINT = 20
-PER_POINT_TRIED = (10, 20, 30, 45, 70, 100, 150, 220, 330, 500, 750, 1100)  # by the bisection that covers
+PER_POINT_TRIED = (10, 20, 30, 45, 70, 100, 150, 220, 330, 500, 750, 1100)  # by the bisection with correct coverage
 BISECTIONS = 400
 LIMIT = 1 / 3
 CONFIDENCE = 0.95
@@ -52,7 +52,7 @@ PERCENT = Space(0.0, 100.0)
 Curve = Callable[[float], float]  # P(met) at a place of the scale
 
 
-# -- curves that are given; `t` is where they fall to `share`
+# -- given curves; `t` is where they fall to `share`
 
 
 def step(t: float, lapse: float = 0.0, guess: float = 0.0) -> Curve:
@@ -86,7 +86,7 @@ def straight(t: float, share: float, width: float, lapse: float = 0.0) -> Curve:
 
 
 def plateau(t: float, share: float) -> Curve:
-    """A little above the share from 0.35 below the threshold on: what no curve of the model can be."""
+    """Slightly above the share from 0.35 below the threshold on: no curve of the model can have this."""
     return lambda u: 0.995 if u < t - 0.35 else 0.3 + 0.7 * share if u < t else 0.0
 
 
@@ -98,11 +98,11 @@ class Scenario:
     space: Space = PERCENT
     thresholds: tuple[float, float] = (0.02, 0.98)
     precision: float = 0.1
-    counted: bool = True  # for the limit; not where the method's assumptions are broken on purpose
+    counted: bool = True  # for the limit; not if the method's assumptions are violated on purpose
 
     @property
     def steep(self) -> bool:
-        """A step within the range: a third of the trials of bisection is demanded of it."""
+        """A step within the range: at most a third of the trials of bisection is required."""
         return "step" in self.name and self.thresholds[0] >= 0 and self.thresholds[1] <= 1
 
 
@@ -152,7 +152,7 @@ def scenarios() -> list[Scenario]:
     return made
 
 
-# -- one search, and bisection beside it
+# -- one search, and bisection for comparison
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def searched(space: Space, aim: Aim, seed: int, trial: Callable[[float], bool]) 
 
 
 def bisected(trial: Callable[[float], bool], share: float, width: float) -> tuple[int, float, float]:
-    """Trials, and the bracket, as places: halved by whether the sample's success rate reaches the share."""
+    """Trials, and the bracket, as places: halved depending on whether the sample's success rate reaches the share."""
 
     def holds(place: float) -> bool:
         return sum(trial(place) for _ in range(PER_POINT)) >= share * PER_POINT
@@ -189,7 +189,7 @@ def bisected(trial: Callable[[float], bool], share: float, width: float) -> tupl
 
 
 def halved(holds: Callable[[float], bool], width: float) -> tuple[int, float, float]:
-    """Points that were tried, both ends among them, and the bracket."""
+    """Tried points, including both ends, and the bracket."""
     low, high, points = 0.0, 1.0, 2
     if not holds(0.0):
         return points, -math.inf, 0.0
@@ -205,7 +205,8 @@ def halved(holds: Callable[[float], bool], width: float) -> tuple[int, float, fl
 def covering_bisection(
     problem: Callable[[], tuple[float, Curve]], share: float, width: float, generator: np.random.Generator
 ) -> tuple[int, int] | None:
-    """The fewest trials per point with which 95 % of the brackets are right, and all of its trials; None: too many.
+    """The fewest trials per point with which 95 % of the brackets are right, and the total number of trials; None: too
+    many.
 
     `problem` draws a threshold and its curve.
     """
@@ -226,11 +227,11 @@ def covering_bisection(
 
 
 def least_sd(curve: Curve, share: float) -> float | None:
-    """Of a trial's share in the estimate, by the best design there is: 1 / sqrt(information per trial), as a place.
+    """A trial's contribution to the estimate, by the best possible design: 1 / sqrt(information per trial), as a place.
 
     That design knows the curve; the estimate knows its kind, and neither threshold nor slope (c-optimal, Elfving 1952).
-    A 95 % interval is wider than 3.92 of it by the root of the number of trials, in large samples. Places are left out
-    that are certain to 1e-5. None: the curve has a step or a corner.
+    A 95 % interval is wider than 3.92 of it by the root of the number of trials, in large samples. Places with an
+    outcome that is certain to 1e-5 are left out. None: the curve has a step or a corner.
     """
     places = np.linspace(0.0, 1.0, 401)
     p = np.array([curve(float(place)) for place in places])
@@ -250,13 +251,13 @@ def least_sd(curve: Curve, share: float) -> float | None:
 
 
 def least_trials(curve: Curve, share: float, width: float) -> float | None:
-    """That a 95 % interval of that width takes at the very least."""
+    """The minimum number of trials for a 95 % interval of that width."""
     sd = least_sd(curve, share)
     return None if sd is None else round((2 * float(stats.norm.isf((1 - CONFIDENCE) / 2)) * sd / width) ** 2, 1)
 
 
 def judged(found: Found, threshold: float, space: Space) -> bool:
-    """Whether what was said is true of a threshold, given as a place."""
+    """Whether the result is true for a threshold, given as a place."""
     if found.state == "not_reached":
         return threshold > 1
     if found.state == "below_low":
@@ -339,7 +340,7 @@ def against_covering(
     share: float,
     generator: np.random.Generator,
 ) -> dict[str, Any]:
-    """The ratio to the bisection that covers, at the median width of the searches."""
+    """The ratio to the bisection with correct coverage, at the median width of the searches."""
     if found["width"] is None:
         return {}
     width = max(found["width"], 1e-3)
@@ -376,14 +377,14 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-# -- shares that do not fall
+# -- non-monotone shares
 
 
 def rising() -> list[tuple[str, Curve, float]]:
     return [
         ("gap of 15 %", lambda u: 0.0 if 0.3 < u < 0.45 or u > 0.8 else 1.0, 0.5),
         ("gap of 30 %", lambda u: 0.05 if 0.2 < u < 0.5 or u > 0.8 else 0.98, 0.9),
-        ("recovers for good", lambda u: 0.0 if 0.3 < u < 0.6 else 1.0, 0.5),
+        ("recovers permanently", lambda u: 0.0 if 0.3 < u < 0.6 else 1.0, 0.5),
         ("better and better", lambda u: 0.1 + 0.8 * u, 0.5),
     ]
 
@@ -563,9 +564,10 @@ def converse(channel: socket.socket) -> None:
 
 
 def table_of(system: System, seeds: int, folder: Path) -> tuple[list[float], list[list[bool]]]:
-    """Outcomes of real trials by level and seed: at 41 levels, or at all of a search where trials are alike.
+    """Outcomes of real trials by level and seed: at 41 levels, or at all levels of a search if trials are
+    deterministic.
 
-    Between the levels of a table outcomes are drawn from both neighbours. That would make a slope of a step.
+    Between the levels of a table, outcomes are drawn from both neighbours. That would make a slope from a step.
     """
     space = system.space
     if space.integer:
@@ -587,7 +589,7 @@ def of_table(number: int, levels: list[float], table: list[list[bool]], searches
     generator = np.random.default_rng([number, 22])
 
     def at(place: float) -> bool:
-        """A real trial at the level of the table above or below, each the more probable the nearer it is."""
+        """A real trial at the level of the table above or below, with a probability that rises with closeness."""
         upper = min(max(int(np.searchsorted(places, place)), 1), len(places) - 1)
         part = (place - places[upper - 1]) / (places[upper] - places[upper - 1])
         if not system.random:
@@ -628,14 +630,14 @@ def live(system: System, searches: int, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--searches", type=int, default=200, help="of each curve that is given")
-    parser.add_argument("--drawn", type=int, default=300, help="of each virtual system, from a table of real trials")
-    parser.add_argument("--live", type=int, default=10, help="of each virtual system, each trial run when asked for")
+    parser.add_argument("--searches", type=int, default=200, help="per given curve")
+    parser.add_argument("--drawn", type=int, default=300, help="per virtual system, from a table of real trials")
+    parser.add_argument("--live", type=int, default=10, help="per virtual system, each trial run on demand")
     parser.add_argument("--seeds", type=int, default=40, help="real trials per level of the table")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="curves whose name contains this; several with | between them")
     options = parser.parse_args()
-    # The searches run side by side, so that numpy needs no threads beside them: OMP_NUM_THREADS=1 makes it faster.
+    # The searches run in parallel, so that numpy needs no further threads: OMP_NUM_THREADS=1 makes it faster.
     with ProcessPoolExecutor(options.jobs) as pool:
         chosen = [i for i, s in enumerate(scenarios()) if any(x in s.name for x in options.only.split("|"))]
         given = [pool.submit(of_scenario, i, options.searches) for i in chosen if options.searches]
@@ -679,7 +681,7 @@ def main() -> None:
 
 
 def too_few(figure: dict[str, Any], family: int) -> bool:
-    """Whether so few right answers would come less than once in a hundred such benchmarks, at 95 % in each."""
+    """Whether so few right answers would occur less than once in a hundred such benchmarks, at 95 % in each."""
     return bool(stats.binom.cdf(figure["right"], figure["n"], CONFIDENCE) < 0.01 / family)
 
 

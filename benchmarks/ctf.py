@@ -1,8 +1,8 @@
-"""Decoding a trace of 5 million events beside babeltrace2.
+"""Decoding a trace of 5 million events, compared with babeltrace2.
 
-ctf_generate writes the trace of a ring of 16 ROS 2 nodes, of which any thread may go on at any event. Then, on one CPU
-and alternating: ctf_decode (every field of every event) and babeltrace2 (which decodes every field, too) into its sink
-that does nothing. How long whole processes of `perflab trace` take is measured by answers.py.
+ctf_generate writes the trace of a ring of 16 ROS 2 nodes, in which any thread may continue at any event. Then, on one
+CPU and alternating: ctf_decode (every field of every event) and babeltrace2 (which decodes every field, too) into its
+dummy sink. answers.py measures whole processes of `perflab trace`.
 
     python benchmarks/ctf.py [--alternations 5] [--events 5000000] [--order random]
 """
@@ -22,7 +22,7 @@ from typing import Any
 from lab import BINARIES, NATIVE, ROOT, finish, load_note, median, spread
 
 DECODED_PER_S_LIMIT = 25e6  # at least
-PEER_LIMIT = 15.0  # times as fast as babeltrace2, at least
+PEER_LIMIT = 15.0  # minimum speed-up over babeltrace2
 EVENTS = 5_000_000
 
 
@@ -58,7 +58,7 @@ def decode(folder: Path, cpu: int, events: int) -> dict[str, Any]:
 
 
 def babeltrace2_counts(folder: Path) -> int:
-    """How many events babeltrace2 finds: that the trace is a good one."""
+    """How many events babeltrace2 finds, to validate the trace."""
     counted = run("babeltrace2", "convert", folder, "--component", "sink.utils.counter", "--params", "step=+0").output
     line = next(line for line in counted.splitlines() if line.split()[1:] == ["Event", "messages"])
     return int(line.split()[0].replace(",", ""))
@@ -79,14 +79,14 @@ def main() -> None:
         generate = (BINARIES / "ctf_generate", folder, "--events", str(options.events), "--order", options.order)
         made = json.loads(run(*generate).output)
         if babeltrace2_counts(folder) != options.events:
-            raise SystemExit("babeltrace2 does not find the events that were written")
+            raise SystemExit("babeltrace2 does not find the written events")
         for _ in range(options.alternations):
             mine = decode(folder, cpu, options.events)
             own.append(mine["events_per_s"])
             rss.append(mine["peak_rss_kib"] / 1024)
             theirs = run("babeltrace2", "convert", folder, "--component", "sink.utils.dummy", cpu=cpu)
             peer.append(options.events / theirs.seconds)
-    # Neighbours in time are compared with each other, so that a slow minute of the machine meets both.
+    # Consecutive runs are compared with each other, so that a slow minute of the machine affects both.
     ratio = median([a / b for a, b in zip(own, peer, strict=True)])
     report: dict[str, object] = {
         "benchmark": "ctf",

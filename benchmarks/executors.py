@@ -1,7 +1,7 @@
-"""10,000 deliveries/s on each executor, beside the same traffic with `inline`: CPU time and median latency.
+"""10,000 deliveries/s on each executor, compared with the same traffic with `inline`: CPU time and median latency.
 
 One process of 10 nodes, each with 2 publishers at 50 Hz and a subscription to each of the 20 topics: 200 subscriptions.
-`inline` has no executor between the middleware and the callback, so the ratio is what an executor costs. All kinds
+`inline` has no executor between the middleware and the callback, so the ratio is the cost of an executor. All kinds
 alternate, and the order is reversed every other time.
 
     python benchmarks/executors.py [--alternations 5] [--seconds 8] [--middleware cyclonedds]
@@ -65,7 +65,7 @@ def main() -> None:
         "machine": load_note(),
     }
     for executor in EXECUTORS:
-        # Neighbours in time are compared with each other, so that a slow minute of the machine meets both.
+        # Consecutive runs are compared with each other, so that a slow minute of the machine affects both.
         ratios = [a / b for a, b in zip(cpu[executor], cpu["inline"], strict=True)]
         report[executor] = {
             "cpu_us_per_delivery": round(median(cpu[executor]), 2),

@@ -1,9 +1,9 @@
-"""What the harness itself costs in time: bring-up, dead time between trials, share of a run spent measuring.
+"""The harness's own cost in time: bring-up, dead time between trials, share of a run spent measuring.
 
 sierra_nevada, baselines and one condition, as people run them. Bring-up is from the command to the first measured
-message; dead time is what a trial takes beyond warm-up and measured part, from the beginning of one trial to that of
-the next, without the wait for a quiet machine. Both are taken from the instants that the run itself recorded, and are
-set against what people will put up with.
+message; dead time is the duration of a trial beyond warm-up and measured part, from the beginning of one trial to that
+of the next, without the wait for a quiet machine. Both come from instants recorded by the run itself, and are compared
+with acceptable limits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lab import NATIVE, finish, load_note, median, spread
 
 BRING_UP_LIMIT_S = 2.0
 DEAD_TIME_LIMIT_S = 1.0
-LOADED_LIMIT_S = 3.0  # a load must be seen to be there before a trial begins
+LOADED_LIMIT_S = 3.0  # a load must be in effect before a trial begins
 REPEATS = 5
 TIME_S = 2
 TRIALS = 5
@@ -54,7 +54,7 @@ def first_message_s(folder: Path, trial: dict[str, Any]) -> float:
 
 
 def dead_times_s(trials: list[dict[str, Any]]) -> list[float]:
-    """Beyond warm-up, measured part and the wait for quiet, which is the machine's and not the harness's."""
+    """Beyond warm-up, measured part and the wait for quiet, which is due to the machine and not the harness."""
     began = [datetime.fromisoformat(t["started_utc"]).timestamp() for t in trials]
     found = []
     for trial, this, following in zip(trials, began, began[1:], strict=False):

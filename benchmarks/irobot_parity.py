@@ -1,15 +1,16 @@
-"""perflab beside irobot_benchmark: one topology on the same rclcpp, RMW and settings, in mean latency, CPU, memory.
+"""perflab compared with irobot_benchmark: one topology on the same rclcpp, RMW and settings, in mean latency, CPU,
+memory.
 
-Pairs of runs alternate, the cells of a block and the two of a pair in random order. Of each cell three ratios of
-perflab to irobot_benchmark, with 95 % intervals; the limit holds for their upper ends. Both are read by the same
+Pairs of runs alternate, with the cells of a block and the two of a pair in random order. For each cell three ratios of
+perflab to irobot_benchmark, with 95 % intervals; the limit applies to their upper ends. Both are evaluated by the same
 rules: perflab's run is exported in irobot_benchmark's format and its accounting, CPU is the mean of the samples that
-lie wholly in the measured part, memory the peak of the resident set (VmHWM), and irobot_benchmark gets the
-configuration of the middleware that perflab gave its own process.
+lie completely in the measured part, memory the peak of the resident set (VmHWM), and irobot_benchmark gets the
+middleware configuration of perflab's own process.
 
     source install/setup.bash                                                # ROS 2 and irobot_benchmark
     python benchmarks/irobot_parity.py [--pairs 10] [--seconds 5] [--store pairs.jsonl]
 
-With --store each pair is kept as it is measured, and a later call goes on from there; --table prints what is in it.
+With --store each pair is stored when it is measured, and a later call continues from there; --table prints the content.
 Without ROS 2 or irobot_benchmark: exit code 3 and one line.
 """
 
@@ -53,23 +54,23 @@ def unavailable(text: str) -> SystemExit:
 
 
 def irobot_program() -> Path:
-    """Of the ROS 2 workspace that is sourced."""
+    """Of the sourced ROS 2 workspace."""
     prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if p]
     if not prefixes:
         raise unavailable("no ROS 2 is sourced; source the setup.bash of a workspace that has irobot_benchmark")
     for prefix in prefixes:
         if (program := prefix / "lib" / "irobot_benchmark" / "irobot_benchmark").is_file():
             return program
-    raise unavailable("irobot_benchmark is in no workspace that is sourced; build it and source its setup.bash")
+    raise unavailable("no sourced workspace has irobot_benchmark; build it and source its setup.bash")
 
 
 def topology(name: str) -> Path:
-    """Its JSON as irobot_benchmark brings it along."""
+    """Its JSON as shipped with irobot_benchmark."""
     return irobot_program().parent / "topology" / f"{name}.json"
 
 
 def by_perflab(cell: Cell, rmw: str, seconds: int, folder: Path, options: list[str]) -> tuple[Figures, dict[str, str]]:
-    """What perflab measures, and the environment that its process gave the middleware."""
+    """perflab's figures, and the environment with which its process configured the middleware."""
     name, ipc, executor = cell
     environment = {**os.environ, "PERFLAB_NATIVE": str(NATIVE), "PYTHONPATH": str(ROOT)}
     run = folder / "run"
@@ -121,7 +122,7 @@ def by_irobot(
     # Its nodes run for the last seconds: the samples in which that begins and ends are left out.
     since_end_s = (end_ns - table["at_ns"]) / 1e9
     inside = table.filter((since_end_s >= SAMPLE_S) & (since_end_s <= seconds - SAMPLE_S))
-    # It says its share of all CPUs.
+    # It reports its share of all CPUs.
     shares = [share * (os.cpu_count() or 1) for share in inside["cpu_percent_of_machine"].to_list()]
     return {
         "latency": mean_latency_us(data),
@@ -131,7 +132,7 @@ def by_irobot(
 
 
 def watch(process: subprocess.Popen[Any]) -> int:
-    """Waits for the end of a process; the peak of its resident set in kB, as the kernel had it last."""
+    """Waits for the end of a process; returns the peak of its resident set in kB, as last reported by the kernel."""
     peak_kb = 0
     while process.poll() is None:
         try:
@@ -184,7 +185,7 @@ def measured(options: argparse.Namespace, program: Path, known: list[dict[str, A
 
 
 def ratios(pairs: list[dict[str, Any]]) -> dict[Cell, dict[str, dict[str, Any]]]:
-    """Of each cell and figure: both medians, the ratio and its interval."""
+    """For each cell and figure: both medians, the ratio and its interval."""
     found: dict[Cell, dict[str, dict[str, Any]]] = {}
     cells: list[Cell] = list(dict.fromkeys((p["cell"][0], p["cell"][1], p["cell"][2]) for p in pairs))
     for cell in sorted(cells):
@@ -208,7 +209,7 @@ def ratios(pairs: list[dict[str, Any]]) -> dict[Cell, dict[str, dict[str, Any]]]
 
 
 def table(found: dict[Cell, dict[str, dict[str, Any]]]) -> str:
-    """As docs/irobot_benchmark.md has it."""
+    """In the format of docs/irobot_benchmark.md."""
     heads = [f"{figure} ({UNITS[figure]})" for figure in FIGURES]
     lines = ["| topology | ipc | executor | " + " | ".join(heads) + " | n |", "|---" * (len(heads) + 4) + "|"]
     for cell, figures in found.items():
@@ -231,9 +232,11 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rmw", default="rmw_cyclonedds_cpp")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--option", action="append", default=[], help="more words for `perflab run`, one each")
-    parser.add_argument("--before", action="append", default=[], help="words before irobot_benchmark, as a profiler")
-    parser.add_argument("--store", type=Path, help="where pairs are kept")
-    parser.add_argument("--table", action="store_true", help="print what is in --store, and measure nothing")
+    parser.add_argument(
+        "--before", action="append", default=[], help="words before irobot_benchmark, such as a profiler"
+    )
+    parser.add_argument("--store", type=Path, help="file for the pairs")
+    parser.add_argument("--table", action="store_true", help="print the content of --store, and measure nothing")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: where the programs are, a free domain, medians, and how a result is printed."""
+"""Helpers shared by the benchmark scripts: locating programs, a free domain, medians, and printing a result."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def ddsperf_command(domain: int, seconds: float, *words: str) -> list[str]:
 
 
 def ddsperf(far: list[str], near: list[str], seconds: float) -> str:
-    """What ddsperf prints as `near` in that time, while another one is `far`: both in a domain of their own, with the
+    """The output of ddsperf as `near` in that time, while another one runs as `far`: both in their own domain, with the
     settings of perflab's plug-in."""
     from perflab.experiment.domain import hold
 
@@ -66,7 +66,7 @@ def ddsperf(far: list[str], near: list[str], seconds: float) -> str:
 
 
 def cpu_us_per_delivery(result: dict[str, Any]) -> float:
-    """CPU time of all threads of the process, the sampler included, over the messages received."""
+    """CPU time of all threads of the process, including the sampler, divided by the received messages."""
     cpu_us: float = result["resources"]["cpu_percent_mean"] / 100 * result["duration_s"] * 1e6
     return cpu_us / int(result["totals"]["received"])
 
@@ -84,7 +84,7 @@ def spread(values: list[float]) -> str:
 
 
 def paired_ratio(before: list[float], after: list[float]) -> dict[str, object]:
-    """How many times as much `after` is, pair by pair: Hodges and Lehmann's estimate with its 95 % interval."""
+    """The ratio of `after`, pair by pair: Hodges and Lehmann's estimate with its 95 % interval."""
     sys.path.insert(0, str(ROOT))
     import numpy as np
 

@@ -1,6 +1,8 @@
-"""Peak memory of sierra_nevada (10 nodes, 13 publishers, 17 subscriptions, one process), beside the limit of 10 MB.
+"""Peak memory of sierra_nevada (10 nodes, 13 publishers, 17 subscriptions, one process), compared with the limit of 10
+MB.
 
-The floor is printed with it: what a Cyclone DDS process of the library's own benchmark program takes, with one writer.
+The floor is printed with it: the memory of a Cyclone DDS process of the library's own benchmark program, with one
+writer.
 
     python benchmarks/memory.py [--repeats 5] [--seconds 10]
 """

@@ -1,8 +1,8 @@
-"""How fast the memory of perflab-node grows in a long run: the slope of its resident memory, beside a limit.
+"""How fast the memory of perflab-node grows in a long run: the slope of its resident memory, compared with a limit.
 
-The slope is that of a least-squares line through the means of whole minutes, from minute 10 on: before it the library
+The slope is that of a least-squares line through the means of whole minutes, from minute 10 on: before that the library
 fills its pools, and histograms see most of their values for the first time. Its interval allows for minutes that
-resemble their neighbours (Newey and West 1987, lag 3, Student's t). The limit is for the upper end of the interval.
+resemble their neighbours (Newey and West 1987, lag 3, Student's t). The limit applies to the upper end of the interval.
 
     python benchmarks/memory_growth.py [--minutes 30] [--middleware cyclonedds] [--workload sierra_nevada]
     python benchmarks/memory_growth.py --run RUN      # of a run that is there already
@@ -35,7 +35,7 @@ def minute_means(records: Path, from_minute: int) -> NDArray[np.float64]:
     with records.open() as lines:
         for line in lines:
             if line.startswith('{"type":"checkpoint"') or '"type":"progress"' in line:
-                continue  # the largest, and without resources
+                continue  # the largest, and one without resources
             record = json.loads(line)
             if record["type"] == "start":
                 start_ns, end_ns = record["measured_from_ns"], record["measured_until_ns"]
@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--middleware", default="cyclonedds")
     parser.add_argument("--minutes", type=int, default=30)
     parser.add_argument("--from-minute", type=int, default=10)
-    parser.add_argument("--run", type=Path, help="a run that is there already")
+    parser.add_argument("--run", type=Path, help="an existing run")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         where = options.run or run(options.workload, options.middleware, options.minutes, Path(folder))

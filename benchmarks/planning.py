@@ -1,8 +1,8 @@
-"""Plans of random motions of the arm, beside OMPL's own benchmark of the same problem in the same process.
+"""Plans of random motions of the arm, compared with OMPL's own benchmark of the same problem in the same process.
 
-Of each motion the mean of some runs of solving and simplifying by each, one attempt, in turn; the ratio is over the
-motions, and the limit is for its estimate: both run the same algorithms with random numbers of their own. Beside it
-what a whole plan takes with one attempt and with three, and its parts.
+For each motion the mean over several runs of solving and simplifying by each, one attempt, in turn; the ratio is over
+the motions, and the limit applies to its estimate: both run the same algorithms with their own random numbers. It also
+prints the time of a whole plan with one attempt and with three, and its parts.
 
     python benchmarks/planning.py [--scene table] [--goals 100] [--repeats 5]
 """

@@ -107,7 +107,7 @@ Exchange by_plugin(const std::string& file, std::uint32_t domain) {
 }
 
 #ifdef PERFLAB_COST_FASTDDS
-// Whoever takes messages must hear of them: in Fast DDS by a listener.
+// A reader must be notified of messages: in Fast DDS by a listener.
 struct Heard final : middleware::fastdds::dds::DataReaderListener {
   void on_data_available(middleware::fastdds::dds::DataReader*) override {
     messages.store(messages.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -1,7 +1,7 @@
-"""What the plug-ins of the DDS libraries add to a message, beside bare programs, and how far they differ.
+"""The cost that the plug-ins of the DDS libraries add to a message, compared with bare programs, and their difference.
 
-One thread writes and takes a message in turn; CPU time of that thread. What a plug-in adds must be equal on both
-libraries within the limit: otherwise the library that is measured more closely looks slower.
+One thread writes and takes a message in turn; CPU time of that thread. The added cost must be equal for both libraries
+within the limit: otherwise the comparison of the libraries is unfair.
 
     python benchmarks/plugin_cost.py [--repeats 15]
 """

@@ -1,9 +1,9 @@
-"""The workload `pubsub` as fast as it goes, on Cyclone DDS in two processes, beside ddsperf with the same settings.
+"""The workload `pubsub` unthrottled, on Cyclone DDS in two processes, compared with ddsperf with the same settings.
 
 Both are reliable, keep everything, and run callbacks where messages arrive (`--executor inline`, ddsperf's listener).
-Figures are MB/s of payload that were received, of ddsperf without its first second; printed are their medians over all
-alternations and the ratio with its 95 % interval. The limit is a lower end of 0.95. ddsperf packs small
-messages together before it sends them, and so does perflab with `batching=on`, which is what is compared.
+Figures are MB/s of received payload, for ddsperf without its first second; it prints their medians over all
+alternations and the ratio with its 95 % interval. The limit is a lower end of 0.95. ddsperf batches small messages, and
+so does perflab with `batching=on`, which is used for the comparison.
 
     python benchmarks/pubsub.py [--alternations 10] [--seconds 4] [--sizes 1024,65536,4194304] [--batching off]
 """
@@ -31,7 +31,7 @@ def perflab_mb_per_s(size: int, seconds: float, batching: str) -> float:
 
 def ddsperf_mb_per_s(size: int, seconds: float) -> float:
     said = ddsperf(["pub", "size", str(size)], ["sub", "listener"], seconds)
-    # "... delta 306098 lost 0 rate 306.10 kS/s 2507.57 Mb/s (...)", a line per second; the first holds discovery.
+    # "... delta 306098 lost 0 rate 306.10 kS/s 2507.57 Mb/s (...)", a line per second; the first includes discovery.
     rates = [float(value) / 8 for value in re.findall(r"kS/s ([\d.]+) Mb/s \(", said)]
     if len(rates) < 3:
         raise SystemExit(f"ddsperf printed no rates:\n{said}")
@@ -50,7 +50,7 @@ def main() -> None:
     theirs: dict[int, list[float]] = {size: [] for size in sizes}
     for alternation in range(options.alternations):
         for size in sizes:
-            # Who goes first changes, so that a drift of the machine favours neither.
+            # The order alternates, so that a drift of the machine favours neither.
             for mine in (True, False) if alternation % 2 == 0 else (False, True):
                 if mine:
                     ours[size].append(perflab_mb_per_s(size, options.seconds, options.batching))

@@ -1,9 +1,9 @@
-"""How long what people wait for takes with one revision of perflab beside another: the same commands, pair by pair.
+"""The waiting times of people with one revision of perflab compared with another: the same commands, pair by pair.
 
 Each revision is a checkout with its own native build. It makes its own run of the same experiment on the virtual
-middleware, which needs no time and gives the same figures with the same seed; both read the same trace. The two take
-turns in a random order; wall time and CPU time are those of whole processes. A command whose ratio is above LIMIT for
-sure (the lower end of its 95 % interval) misses the limit.
+middleware, which is fast and gives the same figures with the same seed; both read the same trace. The two take turns in
+a random order; wall time and CPU time are those of whole processes. A command whose ratio is significantly above LIMIT
+(the lower end of its 95 % interval) misses the limit.
 
     python benchmarks/revisions.py BEFORE AFTER [--pairs 12] [--trace FOLDER]
 """
@@ -24,7 +24,7 @@ from lab import finish, load_note, median, paired_ratio
 LIMIT = 1.05
 RUN = "sierra_nevada --middleware virtual --factor virtual.jitter=1ms,2ms --time 10s --trials 8"
 
-# What {run}, {out} and {trace} stand for is put in for each revision.
+# {run}, {out} and {trace} are replaced for each revision.
 COMMANDS = {
     "version": "--version",
     "help of run": "run --help",
@@ -42,7 +42,7 @@ COMMANDS = {
 
 
 class Revision:
-    """A checkout, how its perflab is started, and the run that it made."""
+    """A checkout, the command that starts its perflab, and its run."""
 
     def __init__(self, root: Path, folder: Path, trace: Path | None) -> None:
         self.root = root
@@ -54,7 +54,7 @@ class Revision:
             self.call(f"run {{arguments}} --seed {seed} --quiet --output {{{name}}}")
 
     def call(self, command: str) -> tuple[float, float]:
-        """Wall and CPU time of the command and all that it started, in s."""
+        """Wall and CPU time of the command and all its descendants, in s."""
         subprocess.run(["rm", "-rf", *(str(self.folder / name) for name in ("again", "csv"))], check=True)
         words = [sys.executable, "-m", "perflab", *command.format(**self.words).split()]
         began, spent = time.monotonic(), sum(os.times()[2:4])
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)
     parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--trace", type=Path, help="A recording, as `perflab trace record` leaves it.")
+    parser.add_argument("--trace", type=Path, help="A recording made by `perflab trace record`.")
     arguments = parser.parse_args()
     noise, generator, report, slower = load_note(), random.Random(1), {}, []
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,9 +1,10 @@
-"""Array1k's size at 1 kHz there and back on Cyclone DDS, in one and in two processes, beside ddsperf's ping and pong.
+"""Round trips with Array1k's size at 1 kHz on Cyclone DDS, in one and in two processes, compared with ddsperf's ping
+and pong.
 
-Like beside like: perflab's `inline` executor beside ddsperf's listener mode, `single_threaded` beside its wait-set
-mode; in one process ddsperf has the latter alone. Each alternation gives of either side one median of half the round
-trip, and the CPU time of all its threads by round trip, which the kernel's clocks of the processes tell. Printed are
-the medians over all alternations and the ratios with their 95 % intervals. The limit is an upper end of 1.05.
+Like is compared with like: perflab's `inline` executor with ddsperf's listener mode, `single_threaded` with its
+wait-set mode; in one process ddsperf only has the latter. Each alternation gives for either side one median of half the
+round trip, and the CPU time of all its threads per round trip, from the kernel's clocks of the processes. It prints the
+medians over all alternations and the ratios with their 95 % intervals. The limit is an upper end of 1.05.
 
     python benchmarks/round_trip.py [--alternations 10] [--seconds 4] [--processes 1,2]
                                     [--executors inline,single_threaded]
@@ -40,7 +41,7 @@ SIZE = 1024
 RATE = 1000
 MODES = {"inline": "listener", "single_threaded": "waitset"}
 FIGURES = ("half_round_trip_us", "cpu_us_per_round_trip")
-BEGUN_S = 1.5  # by then either side is in its steady state
+BEGUN_S = 1.5  # seconds until either side is in its steady state
 
 Program = subprocess.Popen[str]
 Figures = tuple[float, float]  # as FIGURES
@@ -93,7 +94,7 @@ def ddsperf(executor: str, processes: int, seconds: float) -> Figures:
 
 @contextmanager
 def running(*commands: list[str]) -> Iterator[list[Program]]:
-    """These programs; each gets the end of its input afterwards, and is waited for."""
+    """Starts these programs; each gets the end of its input afterwards, and is waited for."""
     started = [
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment_of_ddsperf()
@@ -115,7 +116,7 @@ def cpus_used(programs: list[Program], seconds: float) -> float:
     """CPU time of their threads in a second of their steady state."""
 
     def used() -> tuple[float, float]:
-        # The clock of a process's CPU time, as clock_getcpuclockid(3) makes its number.
+        # The clock of a process's CPU time, with the number computed as in clock_getcpuclockid(3).
         return sum(time.clock_gettime(~p.pid << 3 | 2) for p in programs), time.monotonic()
 
     time.sleep(BEGUN_S)
@@ -137,7 +138,7 @@ def main() -> None:
     for alternation in range(options.alternations):
         for case in cases:
             sides = [("perflab", perflab), ("ddsperf", ddsperf)]
-            # Who goes first changes, so that a drift of the machine favours neither.
+            # The order alternates, so that a drift of the machine favours neither.
             for name, measure in sides if alternation % 2 == 0 else reversed(sides):
                 measured[case][name].append(measure(*case, options.seconds))
     result: dict[str, object] = {

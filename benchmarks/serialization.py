@@ -1,6 +1,6 @@
-"""Encoding a message from its struct and decoding it into one, beside Fast CDR with code such as fastddsgen makes.
+"""Encoding a message from its struct and decoding it into one, compared with Fast CDR with code like fastddsgen's.
 
-Both take turns within a process; the ratio is that of each process. The limit is for the upper end of its interval.
+Both take turns within a process; the ratio is that of each process. The limit applies to the upper end of its interval.
 
     python benchmarks/serialization.py [--repeats 15]
 """

@@ -1,7 +1,7 @@
-"""What `perflab report --serve` costs while a run goes on: CPU time of the server, as a share of one CPU.
+"""The cost of `perflab report --serve` during a run: CPU time of the server, as a share of one CPU.
 
-A reader asks for the state once a second, as a page does. In turns a run is watched and not; the ratio of the medians
-of p99 is printed beside the cost, and says something only on a quiet machine.
+A reader requests the state once a second, as a page does. The run is watched and not in turns; the ratio of the medians
+of p99 is printed beside the cost, and is meaningful only on a quiet machine.
 
     python benchmarks/serve.py [--alternations 3] [--seconds 8] [--workload sierra_nevada]
 """
@@ -27,7 +27,7 @@ SERVE = "import sys; from perflab.report.serve import serve; serve(sys.argv[1:])
 
 
 def state(url: str, known: str, tag: str) -> Any:
-    """The state, after the parts of the page were asked for as a page does; None where it has not changed."""
+    """The state, after requesting the parts of the page as a page does; None if it has not changed."""
     parts, document = (
         urllib.request.Request(f"{url}{path}?known={known}", headers={"If-None-Match": tag})
         for path in ("parts.html", "state.json")

@@ -1,7 +1,8 @@
-"""The middleware `shm` beside its floor: a bare futex between two processes, with the same bytes copied in and out.
+"""The middleware `shm` compared with its floor: a bare futex between two processes, with the same bytes copied in and
+out.
 
-Half of the round trip of a ping-pong; both ways take turns in the same two processes, each on a CPU of its own. The
-ratio is that of each run, with fresh processes; the limit holds for small messages.
+Half of the round trip of a ping-pong; both take turns in the same two processes, each on its own CPU. The ratio is that
+of each run, with fresh processes; the limit applies to small messages.
 
     python benchmarks/shm_floor.py [--repeats 10]
 """
@@ -22,7 +23,7 @@ LARGE = (65_536,)
 
 
 def half_rtt_us(size: int) -> tuple[float, float]:
-    """Of the bare futex, and of the plug-in."""
+    """For the bare futex, and for the plug-in."""
     with hold() as domain:
         command = [str(BINARIES / "shm_floor"), str(NATIVE / "middleware" / "shm.so"), str(domain), str(size)]
         result = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)

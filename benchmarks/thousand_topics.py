@@ -1,7 +1,7 @@
 """One process with 1,000 topics, one publisher at 10 Hz and one subscription each, on Cyclone DDS: CPU and latency.
 
-The limit to compare with is `inline`, where no executor stands between the middleware and the callback; printed is what
-`single_threaded` costs beside it, in CPU time and in median latency. The two alternate.
+The limit for comparison is `inline`, without an executor between the middleware and the callback; it prints the cost of
+`single_threaded` relative to that, in CPU time and in median latency. The two alternate.
 
     python benchmarks/thousand_topics.py [--alternations 3] [--seconds 10]
 """

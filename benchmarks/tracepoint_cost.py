@@ -1,9 +1,8 @@
-"""What one event of perflab's own tracepoints costs, beside a bare LTTng tracepoint of the same size.
+"""The cost of one event of perflab's own tracepoints, compared with a bare LTTng tracepoint of the same size.
 
-Three states of the same program: a session records both, into buffers that overwrite themselves (so that nothing is
-lost and nobody writes to the disk meanwhile) and with the contexts that perflab asks for; no session records (loaded,
-disabled); and, in each, the look at the null pointer of a process that is not traced. ns per event, medians of 301
-batches of 5,000.
+Three states of the same program: a session records both, into overwriting buffers (so that nothing is lost and nothing
+is written to disk meanwhile) and with the contexts that perflab requests; no session records (loaded, disabled); and,
+in each, the check of the null pointer in an untraced process. ns per event, medians of 301 batches of 5,000.
 
     python benchmarks/tracepoint_cost.py [--repetitions 3]
 """
@@ -40,7 +39,7 @@ def lttng(environment: dict[str, str], *arguments: str) -> None:
 
 @contextmanager
 def daemon() -> Iterator[dict[str, str]]:
-    """An environment with a session daemon of our own."""
+    """An environment with its own session daemon."""
     with tempfile.TemporaryDirectory(prefix="perflab-lttng-", dir="/tmp") as home:
         environment = os.environ | {"LTTNG_HOME": home}
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
@@ -74,7 +73,7 @@ def recording(environment: dict[str, str]) -> Iterator[None]:
 
 
 def measured(environment: dict[str, str], recorded: bool) -> list[dict[str, Any]]:
-    """The kinds of events with what each cost."""
+    """The kinds of events with the cost of each."""
     command = [BINARIES / "tracepoint_cost", NATIVE / "libperflab_ros2_tracepoints.so"]
     own = environment | {"LTTNG_UST_REGISTER_TIMEOUT": "-1"}
     done = subprocess.run(command, capture_output=True, text=True, env=own, check=False)

@@ -1,9 +1,9 @@
-"""What being traced costs a running system: untraced, user space alone, and the scheduler by each of its recorders.
+"""The cost of tracing for a running system: untraced, only user space, and the scheduler with each of its recorders.
 
-sierra_nevada on one DDS, one trial per way of tracing and block, the ways in a random order within each block. Three
-figures of each trial: the median latency, its p99, and the CPU time that the processes of the graph need per message.
-What a way costs is its shift against the untraced trials of the same blocks, as a ratio, by Hodges and Lehmann with its
-95 % interval (docs/statistics.md). A way that this machine does not have is named with the reason.
+sierra_nevada on one DDS, one trial per way of tracing and block, in random order within each block. Three figures of
+each trial: the median latency, its p99, and the CPU time of the graph's processes per message. The cost is the shift
+from the untraced trials of the same blocks, as a ratio, by Hodges and Lehmann with its 95 % interval
+(docs/statistics.md). A way that this machine lacks is listed with the reason.
 
     python benchmarks/tracing.py [--blocks 8] [--time 4] [--middleware cyclonedds]
 """
@@ -35,7 +35,7 @@ UNAVAILABLE = 3
 
 
 def trial(way: str, arguments: argparse.Namespace, seed: int) -> dict[str, Any] | str:
-    """The result of one trial, or why this machine cannot do it."""
+    """The result of one trial, or why this machine cannot run it."""
     observer = WAYS[way]
     with tempfile.TemporaryDirectory() as folder:
         command = [

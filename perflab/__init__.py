@@ -40,14 +40,14 @@ def run(
 ) -> RunData:
     """Runs an experiment, as `perflab run` does, and opens what it recorded.
 
-    `workload` is what the command takes: a name of the catalog, graph files, an experiment file, a generated graph as
+    `workload` is what the command takes: a catalog name, graph files, an experiment file, a generated graph as
     "NAME:key=value", or a mapping that describes a command. The keys of `experiment` are those of an experiment file
     (docs/experiments.md) and replace the file's; times are seconds, or text with a unit ("500ms"). `output` is the run
     directory, by default runs/<UTC time>_<name>; `progress` is what stderr shows: "auto", "lines" or "off".
 
     Raises BadInput and Unavailable (perflab.errors) with nothing written, Interrupted after Ctrl-C, and, unless `check`
-    is off, TrialFailed where a trial was no success; the run can be opened all the same, and the error names it. It
-    must be called from the main thread, in which Ctrl-C ends a run in order.
+    is off, TrialFailed if a trial was not a success; the run can still be opened, and the error names it. It must be
+    called from the main thread, in which Ctrl-C ends a run in order.
     """
     from pathlib import Path
 
@@ -69,7 +69,7 @@ def open(path: str | Path) -> RunData:
         run.frame("edges").select("treatment", "topic", "received", "late")
         run.trials[0].resources.select("process", "at_ns", "rss_kb")
 
-    Raises perflab.errors.BadInput, with one line that says what is wrong.
+    Raises perflab.errors.BadInput, with a line that says what is wrong.
     """
     from perflab.runs.rundata import open_run
 
@@ -77,9 +77,9 @@ def open(path: str | Path) -> RunData:
 
 
 def trials(run: RunData) -> pl.DataFrame:
-    """A row per trial: its circumstances, how it ended, and every metric that was measured, null where it was not.
+    """A row per trial: its circumstances, its outcome, and every measured metric, null if not measured.
 
-    `perflab export RUN --format csv` writes the same as trials.csv, and the columns' units and meanings beside it.
+    `perflab export RUN --format csv` writes the same as trials.csv, and beside it the columns' units and meanings.
     """
     import polars as pl
 

@@ -1,6 +1,6 @@
 """The catalog: the data files that come with perflab.
 
-It lies beside the package in a source checkout and in <prefix>/share/perflab/catalog when installed.
+It is beside the package in a source checkout and in <prefix>/share/perflab/catalog when installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TOPOLOGY_SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of the catalog, known by its name without suffix."""
+    """One file of the catalog, with its name without suffix."""
 
     name: str
     path: Path
@@ -51,26 +51,26 @@ def targets() -> list[Entry]:
 
 
 def paths() -> list[Entry]:
-    """Named paths with their objectives, by name; those of a graph's own name are what its traces are asked for."""
+    """Named paths with their objectives, by name; traces of a graph are evaluated for those with the graph's name."""
     root = folder() / "paths"
     found = sorted(p for p in root.glob("*") if p.suffix in TOPOLOGY_SUFFIXES) if root.is_dir() else []
     return [Entry(p.stem, p) for p in found]
 
 
 def tasks() -> list[Entry]:
-    """What robot arms are asked to do, by name."""
+    """Tasks of robot arms, by name."""
     root = folder() / "tasks"
     found = sorted(root.glob("*.json")) if root.is_dir() else []
     return [Entry(p.stem, p) for p in found]
 
 
 def planners() -> list[str]:
-    """Who can plan for robot arms, by the names that MoveIt has for OMPL's planners."""
+    """Planners for robot arms, by MoveIt's names for OMPL's planners."""
     return sorted(read_json(folder() / "planners.json") or {}, key=str.encode)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file, or None where it is not one."""
+    """The object in a JSON file, or None if it is not an object."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

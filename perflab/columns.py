@@ -1,8 +1,8 @@
-"""What a table is: columns, each with its quantity and what it reads of a row, over rows.
+"""The definition of a table: columns, each with its quantity and how it reads a row, over rows.
 
     Table("rides", "Rides", [Column("ride", "ride", lambda ride: ride.name), ...], rides)
 
-What writes a table (a terminal, a page, a paper, a file) knows columns and cells, and nothing of what a row is.
+Renderers of tables (a terminal, a page, a paper, a file) know columns and cells, but not what a row is.
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from perflab.quantity import TEXT, UNKNOWN, Quantity, ends
 
 Row = TypeVar("Row")
 
-DEEPER = "\u00a0\u00a0"  # before what is a part of what stands above it
+DEEPER = "\u00a0\u00a0"  # before the name of a row that is a part of the row above it
 Tone = Literal["", "bad", "good", "warn", "faint", "strong"]
 Kind = Literal["integer", "number", "string", "boolean"]  # of a value in JSON
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A value with its interval on an axis from 0 to 1, and where on it there is no difference."""
+    """A value with its interval on an axis from 0 to 1, and the position of no difference."""
 
     none: float
     at: float
     low: float | None = None
     high: float | None = None
-    own_scale: bool = False  # not that of the axis
+    own_scale: bool = False  # unlike that of the axis
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What is shown, and the plain value that it is sorted by; None for what is not known."""
+    """The shown text, and the plain value for sorting; None for an unknown one."""
 
     text: str
     value: float | str | None = None
     tone: Tone = ""
-    below: Sequence[str] = ()  # more lines, smaller, where there is room
+    below: Sequence[str] = ()  # further lines, smaller, if there is room
     sign: str = ""
     low: float | None = None  # of the interval of the value
     high: float | None = None
-    excluded: float | None = None  # a value that must not be taken for one in the interval
-    depth: int = 0  # how far it is moved in, as a part of what stands above it
+    excluded: float | None = None  # a value that differs in kind from the one in the interval
+    depth: int = 0  # indentation as a part of the row above it
     reason: str | None = None  # why it is empty
-    quantity: Quantity | None = None  # where it is not that of the column
-    link: str = ""  # where a page says more of it
-    drawn: Drawn | None = None  # what a page shows in place of text
+    quantity: Quantity | None = None  # if it differs from the column's
+    link: str = ""  # where a page has the details
+    drawn: Drawn | None = None  # what a page shows instead of text
 
     @property
     def known(self) -> bool:
@@ -73,13 +73,13 @@ Read = float | str | Estimated | Cell | None
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """What is read of each row: a plain value of the quantity, or a whole cell.
+    """The value read from each row: a plain value of the quantity, or a whole cell.
 
-    The higher its rank, the earlier it is left out where there is no room, together with all others of that rank;
-    0 stays, and a column without a rank is only where there is always room.
+    The higher its rank, the earlier it is left out for lack of room, together with all others of that rank; 0 stays,
+    and a column without a rank is only shown if there is always room.
     """
 
-    name: str  # in files: it stays as it is when the header gets better words
+    name: str  # in files: it stays the same when the wording of the header changes
     header: str
     read: Callable[[Row], Read] | None = None  # default: row[name]
     quantity: Quantity = TEXT
@@ -87,12 +87,12 @@ class Column(Generic[Row]):
     group: str = ""  # written above the first column of it, or before the header
     rank: int | None = None
     help: str = ""
-    empty: str = ""  # why a cell is empty; the row may know better
-    tone: Tone = ""  # of values other than 0
-    called: str = ""  # where there are no groups; default group and header
-    beside: bool = False  # intervals stay beside their values, however little room there is
-    least: int = 0  # letters that stay of a name that may lose its middle before other columns go; 0: it may not
-    once: bool = False  # where rows keep their order, what repeats the row above is left out
+    empty: str = ""  # default reason for an empty cell; a row may have its own
+    tone: Tone = ""  # for values other than 0
+    called: str = ""  # without groups; default group and header
+    beside: bool = False  # intervals stay beside their values, even if there is little room
+    least: int = 0  # letters that remain of a shortened name before other columns are left out; 0: not shortened
+    once: bool = False  # if rows keep their order, repetitions of the row above are left out
     kind: Kind = "string"
     optional: bool = False  # only some tables of the name have it
 
@@ -111,14 +111,14 @@ class Column(Generic[Row]):
         return replace(self._cell_of(found.value), low=found.low, high=found.high, reason=reason)
 
     def interval(self, cell: Cell) -> str:
-        """ "[9.9 ms, 10.1 ms]", or "" where there is none."""
+        """ "[9.9 ms, 10.1 ms]", or "" if there is none."""
         if cell.low is None or cell.high is None:
             return ""
         quantity = cell.quantity or self.quantity
         return f"[{', '.join(ends(cell.low, cell.high, cell.excluded, quantity.write))}]"
 
     def whole(self, cell: Cell) -> str:
-        """ "10.0 [9.9, 10.1] ms": with its interval, and the unit once where all have the same one."""
+        """ "10.0 [9.9, 10.1] ms": with its interval, and the unit once if all have the same one."""
         quantity = cell.quantity or self.quantity
         texts = [cell.text]
         if cell.low is not None and cell.high is not None:
@@ -136,14 +136,14 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True)
 class Table(Generic[Row]):
-    """`columns` stay in their order; the first one names the row. `name` is that of its file, or key in JSON."""
+    """`columns` stay in their order; the first one names the row. `name` is its file name, or key in JSON."""
 
     name: str
     title: str
     columns: Sequence[Column[Row]]
     rows: Sequence[Row] = ()
     notes: Sequence[str] = ()
-    grouped: Callable[[Row], str] | None = None  # what stands above rows that follow each other and belong together
+    grouped: Callable[[Row], str] | None = None  # heading above consecutive rows that belong together
 
     def without(self, *names: str) -> Self:
         return replace(self, columns=tuple(column for column in self.columns if column.name not in names))
@@ -154,7 +154,7 @@ class Table(Generic[Row]):
         return [(name, replace(self, rows=list(rows))) for name, rows in itertools.groupby(self.rows, of)]
 
     def filled(self) -> list[tuple[Column[Row], list[Cell]]]:
-        """Every column with its cells, without those in which nothing is known (but the first)."""
+        """Every column with its cells, without those with only unknown values (except the first)."""
         found = [(column, [column.cell(row) for row in self.rows]) for column in self.columns]
         return [(c, cells) for i, (c, cells) in enumerate(found) if i == 0 or any(cell.known for cell in cells)]
 

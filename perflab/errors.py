@@ -21,7 +21,7 @@ class TrialFailed(PerflabError):
 
 
 class BadInput(PerflabError):
-    """The user asked for something that makes no sense; nothing was written."""
+    """The user's request is invalid; nothing was written."""
 
     exit_code = 2
 
@@ -42,24 +42,24 @@ class Interrupted(PerflabError):
 
 
 class ProtocolError(PerflabError):
-    """A program of perflab's own said something that is not in the protocol."""
+    """One of perflab's own programs violated the protocol."""
 
 
 class NotAsExpected(PerflabError):
-    """What was recorded is not what must come out."""
+    """The records differ from the expected result."""
 
 
 class LeftOut(UserWarning):
-    """What another package adds to perflab cannot be used. The text is one line."""
+    """An extension from another package cannot be used. The text is one line."""
 
 
-# What Python raises where a document that could be parsed does not hold what it must.
+# Python's exceptions for a document that could be parsed but has unexpected content.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @contextlib.contextmanager
 def damage_of(*places: object) -> Iterator[None]:
-    """What fails within because a document is not what it must be is said of the files at `places`, as BadInput."""
+    """Converts errors about unexpected content within this context to BadInput about the files at `places`."""
     try:
         yield
     except Exception as error:
@@ -70,12 +70,12 @@ def damage_of(*places: object) -> Iterator[None]:
 
 
 def one_line(text: str) -> str:
-    """`text` with every run of white space, line ends included, as one blank."""
+    """`text` with every run of white space, including line ends, as one space."""
     return " ".join(text.split())
 
 
 def instead(word: str, known: Iterable[str], otherwise: str | None = None, *, most: int = 1) -> str:
-    """What to write in the place of a word that there is not: at most so many that are like it, or all there are."""
+    """Suggestions for an unknown word: at most this many similar ones, or all that exist."""
     import difflib
 
     words = list(known)

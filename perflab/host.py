@@ -1,7 +1,7 @@
-"""The machine: what it is, and what about it makes measurements noisy.
+"""The machine: its properties, and what makes its measurements noisy.
 
 Everything is read from /proc, /sys and /etc below an injectable root; nothing is changed and no program is
-started. What cannot be found out is None and has the status "unknown", never a guess.
+started. A value that cannot be determined is None with the status "unknown", never a guess.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from perflab.real_time import real_time_limits
 
 OK, WARN, UNKNOWN = "ok", "warn", "unknown"
 
-# A wake-up from a deeper idle state than this costs more than a small message does.
+# A wake-up from a deeper idle state costs more than a small message does.
 DEEP_IDLE_LATENCY_US = 50
 BUSY_LOAD_PER_CPU = 0.25
 
 
 @dataclass(frozen=True)
 class Check:
-    """One property of the machine. `advice` is one sentence on what to do, None where nothing is to be done."""
+    """One property of the machine. `advice` is one sentence on what to do, None if nothing needs to be done."""
 
     name: str
     status: str
@@ -37,11 +37,11 @@ class Check:
 
 
 def _check(name: str, value: str | None, advice: str | None = None) -> Check:
-    """Unknown without a value; a warning where something is to be done."""
+    """Unknown without a value; a warning if there is advice."""
     return Check(name, UNKNOWN if value is None else WARN if advice else OK, value, advice)
 
 
-# Clocks that a hypervisor gives its guests, where it has no tables of the firmware.
+# Clocks that a hypervisor provides to its guests, if it has no firmware tables.
 _CLOCKS_OF = {"kvm-clock": "KVM", "hyperv_clocksource": "Hyper-V", "xen": "Xen", "vmware": "VMware"}
 
 
@@ -50,7 +50,7 @@ class Host(Files):
     """The machine below `root` ("/" is this one)."""
 
     def facts(self) -> dict[str, Any]:
-        """What the machine is; None where it cannot be told."""
+        """The machine's properties; None for unknown ones."""
         here = self.root == Path("/")
         return {
             "hostname": self.text("proc/sys/kernel/hostname"),
@@ -75,7 +75,7 @@ class Host(Files):
         return self.text("proc/sys/kernel/random/boot_id")
 
     def preflight(self) -> list[Check]:
-        """The noise preflight: what disturbs measurements on this machine, in a fixed order."""
+        """The noise preflight: disturbances of measurements on this machine, in a fixed order."""
         return [
             self._virtualization(),
             self._cpus(),
@@ -102,7 +102,9 @@ class Host(Files):
         hypervisor = self._hypervisor()
         if hypervisor is None:
             return _check("virtual machine", None if self._cpu_flags() is None else "no")
-        advice = "other guests and the hypervisor delay this one unseen: use a machine of your own for absolute numbers"
+        advice = (
+            "other guests and the hypervisor delay this one unnoticed: use a dedicated machine for absolute numbers"
+        )
         return _check("virtual machine", hypervisor, advice)
 
     def _cpus(self) -> Check:
@@ -113,13 +115,13 @@ class Host(Files):
     def _governor(self) -> Check:
         governors = {g for cpu in self.online() if (g := self.text(f"{CPU}/cpu{cpu}/cpufreq/scaling_governor"))}
         if not governors:
-            return _check("frequency governor", None, "no cpufreq here: the frequency cannot be told or held")
+            return _check("frequency governor", None, "no cpufreq here: the frequency can be neither read nor held")
         advice = "hold the frequency: `cpupower frequency-set -g performance`"
         held = governors == {"performance"}
         return _check("frequency governor", ", ".join(sorted(governors)), None if held else advice)
 
     def _idle(self) -> Check:
-        """By the enabled states of the first CPU."""
+        """From the enabled states of the first CPU."""
         driver = self.text(f"{CPU}/cpuidle/current_driver")
         states = []
         for folder in self.folders(f"{CPU}/cpu0/cpuidle", "state*"):
@@ -163,7 +165,9 @@ class Host(Files):
         limits = real_time_limits(self.root)
         share = limits.throttled_to
         if limits.throttle is None and share is not None:
-            advice = "from Linux 6.12 it holds with RT_GROUP_SCHED only, and the kernel's configuration cannot be read"
+            advice = (
+                "from Linux 6.12 on it applies only with RT_GROUP_SCHED, and the kernel's configuration cannot be read"
+            )
             return Check("real-time throttling", UNKNOWN, str(share), advice)
         if share is None:
             return _check("real-time throttling", None if limits.throttle is None else "off")
@@ -171,14 +175,14 @@ class Host(Files):
         return _check("real-time throttling", str(share), advice)
 
     def _fair_server(self) -> Check:
-        """Since Linux 6.12, in place of throttling or beside it."""
+        """Since Linux 6.12, instead of throttling or in addition to it."""
         share = real_time_limits(self.root).fair_server
         if share is None:
             known = self.text("proc/sys/kernel/osrelease") is not None
-            advice = "how much it takes cannot be read: as root, `mount -t debugfs none /sys/kernel/debug`"
+            advice = "its share cannot be read: as root, `mount -t debugfs none /sys/kernel/debug`"
             return _check("fair server", None, advice if known else None)
         advice = (
-            "threads that wait get that share of a CPU from real-time ones: write 0 to "
+            "waiting threads get that share of a CPU from real-time ones: write 0 to "
             "`/sys/kernel/debug/sched/fair_server/cpu*/runtime`"
         )
         return _check("fair server", f"{100 * share:g} %" if share else "off", advice if share else None)
@@ -187,7 +191,7 @@ class Host(Files):
         load, cpus = self._first_float("proc/loadavg"), len(self.online())
         if load is None or not cpus:
             return _check("load", None)
-        advice = "something else is running: end it, or wait until the load is near 0"
+        advice = "other programs are running: end them, or wait until the load is near 0"
         return _check("load", f"{load:.2f} on {cpus} CPUs", advice if load > BUSY_LOAD_PER_CPU * cpus else None)
 
     def _swap(self) -> Check:
@@ -241,7 +245,7 @@ class Host(Files):
         return None if flags is None else set(flags.split())
 
     def _hypervisor(self) -> str | None:
-        """The hypervisor's name; "yes" where only its presence is known; None on the bare machine or unknown."""
+        """The hypervisor's name; "yes" if only its presence is known; None on bare metal or if unknown."""
         kind = self.text("sys/hypervisor/type")
         if kind:
             return kind
@@ -265,12 +269,12 @@ class Host(Files):
         return match.group(1) if match else None
 
     def _command_line(self) -> str | None:
-        """Of the kernel: what stands behind -- is for the first process."""
+        """The kernel's part: words after -- are for the first process."""
         text = self.text("proc/cmdline")
         return None if text is None else text.partition(" -- ")[0]
 
     def preempt_rt(self) -> bool | None:
-        """Whether it is a real-time kernel (PREEMPT_RT); None where it cannot be told."""
+        """Whether it is a real-time kernel (PREEMPT_RT); None if unknown."""
         said = self.text("sys/kernel/realtime")
         preemption = self.preemption()
         return said == "1" if said is not None else None if preemption is None else preemption == "real-time"

@@ -1,4 +1,4 @@
-"""What the kernel says in small files of /proc and /sys, below a root that tests choose."""
+"""Small files of the kernel in /proc and /sys, below a root that tests choose."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CAP_SYS_NICE = 23  # linux/capability.h
 
 @dataclass(frozen=True)
 class Files:
-    """Those below `root` ("/" is this machine). What is not there, or is something else, is None."""
+    """Files below `root` ("/" is this machine). Missing or unexpected values are None."""
 
     root: Path = Path("/")
 
@@ -29,7 +29,7 @@ class Files:
         return whole(self.text(path))
 
     def table(self, path: str) -> dict[str, str]:
-        """The lines "key: value" of a file; of equal keys the first."""
+        """The lines "key: value" of a file; the first if a key repeats."""
         table: dict[str, str] = {}
         for line in (self.text(path) or "").splitlines():
             key, colon, value = line.partition(":")
@@ -38,7 +38,7 @@ class Files:
         return table
 
     def kb(self, path: str, *keys: str) -> list[int | None]:
-        """What a file like /proc/meminfo has under these keys."""
+        """The values of these keys in a file like /proc/meminfo."""
         table = self.table(path)
         return [whole(table.get(key, "").removesuffix(" kB")) for key in keys]
 
@@ -48,11 +48,11 @@ class Files:
         return found.group(1) if found else None
 
     def folders(self, path: str, pattern: str) -> list[str]:
-        """The paths below the root of what matches, sorted."""
+        """The paths below the root that match, sorted."""
         return sorted(str(found.relative_to(self.root)) for found in (self.root / path).glob(pattern))
 
     def online(self) -> list[int]:
-        """The CPUs that are online."""
+        """The online CPUs."""
         return parse_cpu_list(self.text(f"{CPU}/online") or "")
 
     def turbo(self) -> bool | None:
@@ -67,7 +67,7 @@ class Files:
         return bool(int(held, 16) >> capability & 1) if re.fullmatch("[0-9a-f]+", held) else False
 
     def cgroup(self) -> Cgroup | None:
-        """That of this process; None where there are none."""
+        """The control groups of this process; None if there are none."""
         lines = [line.split(":", 2) for line in (self.text("proc/self/cgroup") or "").splitlines()]
         paths = {controller: line[2] for line in lines if len(line) == 3 for controller in line[1].split(",")}
         mount = self.root / "sys/fs/cgroup"
@@ -86,7 +86,7 @@ class Files:
         return {c[0]: (c[1], c[2]) for c in columns if len(c) >= 3 and c[0] != "Limit"}
 
     def may_be_real_time(self, priority: int) -> bool:
-        """Whether this process may have threads of that real-time priority: by capability, or by limit."""
+        """Whether this process may have threads with that real-time priority: by capability, or by limit."""
         if self.may(CAP_SYS_NICE):
             return True
         limit, _ = self.limits().get("Max realtime priority", ("0", "0"))
@@ -106,7 +106,7 @@ class Cgroup:
         return self.paths[""] if self.unified else self.paths.get("cpu")
 
     def levels(self, controller: str) -> list[Path]:
-        """The group and those above it that can be seen; in a container often the mount alone."""
+        """The visible groups from this one upwards; in a container often only the mount."""
         names = ("",) if self.unified else (controller, "cpu,cpuacct") if controller == "cpu" else (controller,)
         for folder in (self.mount / name for name in names if (self.mount / name).is_dir()):
             own = folder / self.paths.get("" if self.unified else controller, "/").strip("/")
@@ -114,7 +114,7 @@ class Cgroup:
         return []
 
     def cpu_quotas(self) -> list[float | str]:
-        """CPUs that each level may use, or UNLIMITED; of those that say so."""
+        """The number of CPUs that each level may use, or UNLIMITED; only levels with a limit file."""
         files = ("cpu.max",) if self.unified else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         texts = [[Files(level).text(file) for file in files] for level in self.levels("cpu")]
         quotas = [_quota(" ".join(map(str, found))) for found in texts if None not in found]
@@ -125,7 +125,7 @@ UNLIMITED = "unlimited"
 
 
 def _quota(text: str) -> float | str | None:
-    """CPUs of "150000 100000", of cpu.max or of the two files of version 1."""
+    """The number of CPUs in "150000 100000", from cpu.max or from the two files of version 1."""
     words = text.split()
     if len(words) != 2 or not words[1].isdigit() or not int(words[1]):
         return None
@@ -160,7 +160,7 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 def whole(text: str | None) -> int | None:
-    """The whole number that a text is."""
+    """The integer in a text."""
     try:
         return None if text is None else int(text)
     except ValueError:

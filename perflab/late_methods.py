@@ -1,7 +1,7 @@
-"""Dataclasses whose methods are compiled when they are first called.
+"""Dataclasses whose methods are compiled at their first call.
 
-`dataclass` compiles six methods of every frozen class, of which most processes call one. Commands import some hundred
-such classes, and without this the compiler took a fifth of their time.
+`dataclass` compiles six methods of every frozen class, but most processes call only one. Commands import several
+hundred such classes, and without this the compiler took a fifth of their time.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-_CREATE = "_create_fn"  # makes a function of a method's text; until Python 3.12, later ones stay as they are
+_CREATE = "_create_fn"  # makes a function from a method's text; until Python 3.12, later ones are left unchanged
 
 
 def install() -> None:
-    """For the classes that this process defines from now on."""
+    """Applies to the classes that this process defines from now on."""
     create = getattr(dataclasses, _CREATE, None)
     if create is not None and not isinstance(create, functools.partial):
         setattr(dataclasses, _CREATE, functools.partial(_method, create))
 
 
 def _method(create: Callable[..., Any], name: str, *text: Any, **more: Any) -> Any:
-    if name == "__init__":  # its signature is looked at
+    if name == "__init__":  # its signature is inspected
         return create(name, *text, **more)
     compiled: Any = None
 

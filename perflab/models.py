@@ -1,8 +1,8 @@
 """Records that describe themselves: frozen dataclasses whose types and docstrings are the published schema.
 
-A field is what its type says; the string below it is its description in the schema. What was not measured is None. A
-field with a default may be missing in a file of an older version; keys that a reader does not know are ignored. A name
-that Python keeps for itself ends with an underscore, which the file does not have (`from_`).
+A field has the type of its annotation; the string below it is its description in the schema. Unmeasured values are
+None. A field with a default may be missing in a file of an older version; unknown keys are ignored. A name that is a
+keyword in Python ends with an underscore, which the file does not have (`from_`).
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Count = Annotated[int, Ge(0)]
 Ordinal = Annotated[int, Ge(1)]
 Share = Annotated[float, Ge(0), Le(1)]
 Number = int | float
-# What JSON calls them.
+# JSON's names for them.
 _AS_JSON = {"dataclass_type": "an object", "dict_type": "an object", "tuple_type": "a list"}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class Damaged(ValueError):
-    """A document that is no such record. One line: where, what was given, what would be right."""
+    """A document that is not such a record. One line: where, the given value, what would be right."""
 
 
 def as_json(value: object) -> Any:
-    """Records, tuples and numbers of numpy as what json writes; a number that is not finite becomes None."""
+    """Records, tuples and numpy numbers in the form that json writes; a number that is not finite becomes None."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name.rstrip("_"): as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, dict):
@@ -54,12 +54,12 @@ def as_json(value: object) -> Any:
 
 
 def shared(record: type, source: object) -> dict[str, Any]:
-    """What a record has in common with another: the values in `source` of those fields that both have."""
+    """The fields that a record has in common with another: the values in `source` of the fields that both have."""
     return {f.name: getattr(source, f.name) for f in dataclasses.fields(record) if f.init and hasattr(source, f.name)}
 
 
 def read(record: type[T], document: object) -> T:
-    """The record that a document of json holds. Raises Damaged."""
+    """Parses a record from a JSON document. Raises Damaged."""
     from pydantic import ValidationError
 
     try:
@@ -76,7 +76,7 @@ def schema(record: type, title: str) -> dict[str, Any]:
 
 
 def schema_of_each(records: Mapping[str, type], title: str) -> dict[str, Any]:
-    """That of objects whose members have these records, by the pattern of their names."""
+    """The schema of objects whose members are these records, by the pattern of their names."""
     from pydantic import TypeAdapter
 
     made, shared = TypeAdapter.json_schemas(
@@ -92,7 +92,7 @@ def _described() -> type[GenerateJsonSchema]:
     from pydantic_core import core_schema
 
     class Described(GenerateJsonSchema):
-        """With the docstrings of fields, those that a record inherits too, and without titles made of names."""
+        """With the docstrings of fields, including inherited ones, and without titles generated from names."""
 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
@@ -111,7 +111,7 @@ def _described() -> type[GenerateJsonSchema]:
             made = super().dataclass_schema(schema)
             made.pop("title", None)
             for member in made["properties"].values():
-                member.pop("default", None)  # that it need not be there says enough
+                member.pop("default", None)  # its default says enough
             for name, words in docstrings(schema["cls"]).items():
                 if (member := made["properties"].get(name.rstrip("_"))) is not None:
                     member["description"] = words
@@ -121,7 +121,7 @@ def _described() -> type[GenerateJsonSchema]:
 
 
 def docstrings(record: type) -> dict[str, str]:
-    """What stands below each field of a record, in one line each; of those that it inherits too."""
+    """The strings below each field of a record, on one line each; including inherited ones."""
     found: dict[str, str] = {}
     for cls in reversed(record.__mro__):
         if not dataclasses.is_dataclass(cls):
@@ -154,11 +154,11 @@ def _adapter(record: type[T]) -> TypeAdapter[T]:
 
 
 def what_is_wrong(error: ValidationError) -> str:
-    """The first problem of a document: where, what would be right, and what was given."""
+    """The first problem of a document: where, what would be right, and the given value."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "missing":
-        return f"it has no {where}"
+        return f"it lacks {where}"
     kind, given = _AS_JSON.get(first["type"]), json.dumps(first["input"], default=str)
     said = str(first["msg"]).replace("Input should ", "must ", 1) if kind is None else f"must be {kind}"
     given = given if len(given) < 40 else f"{given[:36]}..."

@@ -1,8 +1,8 @@
-"""Where the native programs are.
+"""The location of the native programs.
 
-The folder holds perflab-node, perflab-graph and middleware/*.so. `make` builds it and installs it below the
-Python environment, `colcon build` below the package's prefix, a wheel has it in the package; the environment
-variable PERFLAB_NATIVE names another one.
+The folder holds perflab-node, perflab-graph and middleware/*.so. `make` builds it and installs it below the Python
+environment, `colcon build` below the package's prefix, a wheel contains it; the environment variable PERFLAB_NATIVE
+overrides it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MANIPULATION = frozenset(
 
 @dataclass(frozen=True)
 class Native:
-    """The native folder; the paths below it need not exist until they are asked for by `program`."""
+    """The native folder; the paths below it need not exist until `program` needs them."""
 
     folder: Path
 
@@ -49,7 +49,7 @@ class Native:
         return Needs.of(self.folder)
 
     def program(self, name: str) -> Path:
-        """The path of an executable program. Raises Unavailable where it, or a library that it needs, is missing."""
+        """The path of an executable program. Raises Unavailable if it, or a library that it needs, is missing."""
         path = self.folder / name
         if not os.access(path, os.X_OK) or not path.is_file():
             how = "make manipulation" if name in MANIPULATION else "make"
@@ -59,11 +59,11 @@ class Native:
         return path
 
     def middleware_library(self, name: str) -> Path:
-        """Where the plug-in of that middleware is, if it was built."""
+        """The plug-in of that middleware, if it was built."""
         return self.folder / "middleware" / f"{name}.so"
 
     def runtime_library(self, name: str) -> Path:
-        """Where the runtime of that name is, if it was built; those of perflab-node itself have none."""
+        """The runtime with that name, if it was built; perflab-node's built-in ones have none."""
         return self.folder / "runtime" / f"{name}.so"
 
 

@@ -2,8 +2,8 @@
 
     time: Annotated[DurationNs, Option(Group.LENGTH, short="-t")] = Field(10 * NS_PER_S, description="Measured time.")
 
-makes the key `time` of an experiment file the option --time. All else comes from the field: its default, its help, and
-from its type what stands for a value in the help and what completes one.
+makes the key `time` of an experiment file the option --time. Everything else comes from the field: its default, its
+help, and from its type the metavar and the completion.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from perflab.registry import Kind
 
-Words = Sequence[str] | Callable[[], Iterable[str]]  # or what looks them up when they are asked for
-Completer = Callable[[str], Iterable[str]]  # of what was typed so far
+Words = Sequence[str] | Callable[[], Iterable[str]]  # or a function that returns them
+Completer = Callable[[str], Iterable[str]]  # takes the text typed so far
 
 
 class Group(StrEnum):
@@ -43,10 +43,10 @@ class Group(StrEnum):
 
 @dataclass(frozen=True)
 class Option:
-    """A field as an option. `name` is --FIELD unless it is given; one without -- is what the option's place is called.
+    """A field as an option. `name` is --FIELD by default; one without -- is the metavar of an argument.
 
-    `many`: the option can be given several times; its value is a list, or a mapping of KEY=VALUE. `unit` is that of the
-    number that the command line takes for a duration.
+    `many`: the option is repeatable; its value is a list, or a mapping of KEY=VALUE. `unit` is the unit of durations on
+    the command line.
     """
 
     group: Group | None = None
@@ -59,7 +59,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Form:
-    """How values of a type are written: what stands for one in the help, a value as text, what completes one."""
+    """How values of a type are written: metavar, value as text, completion."""
 
     metavar: str
     text: Callable[[Any], str] = str
@@ -80,7 +80,7 @@ class Declared:
 
     @property
     def parameter(self) -> str:
-        """The name of the variable that has its value in Python."""
+        """The variable's name in Python."""
         return self.name.removeprefix("--").replace("-", "_")
 
     @property
@@ -93,7 +93,7 @@ class Declared:
 
     @property
     def default(self) -> str | None:
-        """As the help shows it; None where the description says what stands for it."""
+        """As shown in the help; None if the description includes it."""
         default = self.field.get_default(call_default_factory=True)
         if self.option.many or self.field.is_required() or default is None or default == []:
             return None
@@ -112,7 +112,7 @@ def declared(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[Dec
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models in a union, or the one that it is."""
+    """The models in a union, or the model itself."""
     from pydantic import BaseModel
 
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
@@ -148,7 +148,7 @@ def one_of(words: Words) -> Callable[[str], list[str]]:
 
 
 def some_of(words: Words, separators: str = ",") -> Callable[[str], list[str]]:
-    """Completes the last of several words, which stand with these characters between them."""
+    """Completes the last of several words, which are separated by these characters."""
 
     def complete(incomplete: str) -> list[str]:
         start = 1 + max(incomplete.rfind(separator) for separator in separators)
@@ -162,9 +162,9 @@ def _all(words: Words) -> Iterable[str]:
 
 
 def kind_of(registry: Callable[[], Mapping[str, Kind[Any]]], joined: str | None = None) -> Callable[[str], list[str]]:
-    """Completes NAME[:KEY=VALUE,...]: the names of kinds, their parameters, and what these can be.
+    """Completes NAME[:KEY=VALUE,...]: the names of kinds, their parameters, and possible values.
 
-    Several kinds stand with `joined` between them.
+    Several kinds are joined by `joined`.
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -182,7 +182,7 @@ def kind_of(registry: Callable[[], Mapping[str, Kind[Any]]], joined: str | None 
 
 
 def _parameters(fields: Mapping[str, FieldInfo | None], given: str) -> list[str]:
-    """What KEY=VALUE,... can become: the keys that are not there yet, or values of the last one."""
+    """Completions of KEY=VALUE,...: the unused keys, or values of the last one."""
     before, comma, last = given.rpartition(",")
     key, equals, value = last.partition("=")
     if equals:
@@ -192,6 +192,6 @@ def _parameters(fields: Mapping[str, FieldInfo | None], given: str) -> list[str]
 
 
 def values(field: FieldInfo | None, incomplete: str) -> list[str]:
-    """What completes a value of a field; nothing where its type does not say."""
+    """Completions for a field's value; none if its type has none."""
     complete = None if field is None else form_of(field).complete
     return [] if complete is None else list(complete(incomplete))

@@ -1,11 +1,12 @@
-"""Everything that perflab prints. Nothing foreign reaches a terminal as anything but letters.
+"""Everything that perflab prints. Foreign text reaches a terminal only as plain characters.
 
-Names and words come from trial.json, logs, traces and other users' threads, so they may hold whatever a terminal obeys:
-escape sequences, characters that move the cursor or turn the direction of writing around, and rich's markup. Each such
-character is printed as \\uXXXX, which is also what JSON may write, so `--json` stays the same document.
+Names and words come from trial.json, logs, traces and other users' threads, so they may contain anything that a
+terminal interprets: escape sequences, characters that move the cursor or reverse the writing direction, and rich's
+markup. Each such character is printed as \\uXXXX, which is also what JSON may write, so `--json` stays the same
+document.
 
-Two ways lead out: `guarded` puts a stream before stdout and stderr that writes nothing raw, and `console` makes the
-only consoles of rich, whose styles are perflab's own.
+There are two outputs: `guarded` replaces stdout and stderr by streams that write nothing raw, and `console` makes the
+only rich consoles, whose styles are perflab's own.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.text import Text
 
-PLAIN_WIDTH = 160  # of output that goes into a file or a pipe, where COLUMNS does not say otherwise
+PLAIN_WIDTH = 160  # width of output to a file or a pipe, unless COLUMNS overrides it
 
-# What `captured` holds: text with the styles of a console, which are the terminal's to obey.
+# The content of `captured`: text with a console's styles, for the terminal to interpret.
 Styled = NewType("Styled", str)
 
-# Controls (C0 without tab and line end, DEL, C1), what turns the direction of writing, what is invisible, line ends
-# that are none in ASCII, halves of characters that stand for bytes in names of files, and tags.
+# Controls (C0 without tab and line end, DEL, C1), bidirectional controls, invisible characters, non-ASCII line ends,
+# surrogates that stand for bytes in file names, and tags.
 _OBEYED = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     r"\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
@@ -40,7 +41,7 @@ _IN_LINE = re.compile(f"[\n{_OBEYED}]")
 
 
 def visible(text: str) -> str:
-    """`text` with what a terminal would obey written out; tabs and line ends stay.
+    """`text` with everything that a terminal would interpret escaped; tabs and line ends stay.
 
     >>> visible("a\\x1b[2Jb")
     'a\\\\u001b[2Jb'
@@ -49,7 +50,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """The same where `text` is part of a line: line ends are written out, too."""
+    """The same for `text` within a line: line ends are escaped, too."""
     return _IN_LINE.sub(_written_out, text)
 
 
@@ -59,7 +60,7 @@ def _written_out(match: re.Match[str]) -> str:
 
 
 class _Guarded:
-    """A text stream that writes what is visible; all else is the stream's own."""
+    """A text stream that escapes what it writes; everything else is the wrapped stream's."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -77,7 +78,7 @@ class _Guarded:
 
 
 def guard(stream: TextIO) -> TextIO:
-    """`stream`, written to with `visible` alone."""
+    """`stream`, written to only through `visible`."""
     return stream if isinstance(stream, _Guarded) else cast(TextIO, _Guarded(stream))
 
 
@@ -98,13 +99,14 @@ def _raw(stream: IO[str]) -> IO[str]:
 
 @functools.cache
 def _console_class() -> type[Console]:
-    """Made when it is needed: rich takes a while to import."""
+    """Created on first use: rich takes a while to import."""
     import rich.console
     from rich.segment import Segment
     from rich.text import Text
 
     class VisibleConsole(rich.console.Console):
-        """Whatever is rendered ends here as text: what a terminal would obey is written out, but what rich adds."""
+        """All rendered output passes here as text: everything that a terminal would interpret is escaped, except what
+        rich adds."""
 
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
             shown = visible_text(renderable) if isinstance(renderable, Text) else renderable
@@ -115,7 +117,7 @@ def _console_class() -> type[Console]:
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """A console on stdout: styled and as wide as the terminal, or plain and wide when it is not one."""
+    """A console on stdout: styled and as wide as the terminal, or plain and wide if it is not one."""
     target = _raw(file or sys.stdout)
     if target.isatty():
         return _console_class()(file=target, highlight=False, markup=False, emoji=False)
@@ -133,7 +135,7 @@ def plain_console(file: IO[str], width: int) -> Console:
 
 @contextlib.contextmanager
 def captured(out: Console) -> Iterator[list[Styled]]:
-    """Keeps what is printed on `out` meanwhile; the list holds it afterwards, as its only entry."""
+    """Collects what is printed on `out` meanwhile; the list then contains it as its only entry."""
     whole: list[Styled] = []
     with out.capture() as capture:
         yield whole
@@ -141,7 +143,7 @@ def captured(out: Console) -> Iterator[list[Styled]]:
 
 
 def write_json(document: object) -> None:
-    """What `--json` prints, and nothing else."""
+    """Prints only the output of `--json`."""
     sys.stdout.write(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -151,7 +153,7 @@ def write_captured(text: Styled) -> None:
 
 
 def visible_text(text: Text) -> Text:
-    """The same with its styles. It is a line, or a cell of a table: line ends are written out, too."""
+    """The same with its styles. It is a line, or a cell of a table: line ends are escaped, too."""
     from rich.text import Span
 
     ends: list[int] = []

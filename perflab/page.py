@@ -1,4 +1,4 @@
-"""Pages: the templates of perflab/pages, filled in. Python hands records over; whatever is put in is escaped here."""
+"""Pages: the templates of perflab/pages, filled in. Python passes records; all values are escaped here."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
     from markupsafe import Markup
 
-# They turn the direction of what follows them, too: a name with one would turn the words of the page.
+# They also reverse the direction of what follows: a name with one would affect the words of the page.
 _TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _UNITS = "ns|µs|ms|s|min|h|B|KiB|MiB|GiB|MB|Hz|MHz|GHz|CPUs?"
 _WITHIN_NUMBER = re.compile(rf"(?<=\d) (?=\d|%|(?:{_UNITS})\b)")
-LONG_TEXT, SENTENCE = 18, 60  # letters of a cell, from which on it looks so
+LONG_TEXT, SENTENCE = 18, 60  # letters of a cell from which the style applies
 _CODE = re.compile(r"`([^`]+)`")
 
 
 def render(template: str, **values: Any) -> str:
-    """The whole page of a template; a name that the template asks for and `values` lack is an error."""
+    """The whole page of a template; a name that the template uses and `values` lacks is an error."""
     return _engine().get_template(template).render(values)
 
 
 def part(template: str, macro: str, *values: Any) -> Markup:
-    """What one macro of a template makes of `values`, to be put into a page."""
+    """The output of one macro of a template for `values`, to be put into a page."""
     made: Markup = getattr(_engine().get_template(template).module, macro)(*values)
     return made
 
 
 def asset(name: str) -> Markup:
-    """A style or a script of perflab/pages as it is, for the inside of its element."""
+    """A style or a script of perflab/pages unchanged, for the inside of its element."""
     from markupsafe import Markup
 
     return Markup(resources.files("perflab").joinpath("pages", name).read_text(encoding="utf-8"))
@@ -68,8 +68,8 @@ def _engine() -> Environment:
 
 
 def _compiled() -> BytecodeCache:
-    """Templates as the code that they become, which takes a twentieth of a report: the user's cache keeps it under all
-    that it is made of."""
+    """Compiled templates, whose compilation takes a twentieth of a report's time: the user's cache stores them under a
+    key of everything they depend on."""
     import jinja2
 
     made_by = f"{jinja2.__version__} {sys.version} {Path(__file__).read_text(encoding='utf-8')}"
@@ -82,7 +82,7 @@ def _compiled() -> BytecodeCache:
         def load_bytecode(self, bucket: Bucket) -> None:
             with contextlib.suppress(OSError, EOFError, ValueError, TypeError):
                 place = self.place(bucket)
-                if place.stat().st_uid == os.geteuid():  # in a folder that many share, nobody else's code
+                if place.stat().st_uid == os.geteuid():  # in a shared folder, another user's code must not run
                     bucket.code = marshal.loads(place.read_bytes())
 
         def dump_bytecode(self, bucket: Bucket) -> None:
@@ -97,9 +97,9 @@ def _compiled() -> BytecodeCache:
 
 
 def user_cache() -> Path:
-    """Where what takes long to make is kept for this user's next time."""
+    """The cache for slow results, for this user's next time."""
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if named.is_absolute():  # others are to be ignored (XDG Base Directory Specification)
+    if named.is_absolute():  # others must be ignored (XDG Base Directory Specification)
         return named / "perflab"
     try:
         return Path.home() / ".cache/perflab"
@@ -108,7 +108,7 @@ def user_cache() -> Path:
 
 
 def _straight(value: Any) -> Any:
-    """Text without what turns its direction; what is markup already is left as it is."""
+    """Text without bidirectional controls; markup is left unchanged."""
     if not isinstance(value, str) or value.isascii() or hasattr(value, "__html__"):
         return value
     return _TURNS.sub("\ufffd", value)
@@ -120,11 +120,11 @@ def unbroken(value: object) -> str:
 
 
 def inline(value: object) -> Markup:
-    """Like `unbroken`, with what stands between back quotes as code."""
+    """Like `unbroken`, with text between back quotes as code."""
     return _inline(str(value))
 
 
-@lru_cache(maxsize=1 << 12)  # of ten thousand cells many are alike
+@lru_cache(maxsize=1 << 12)  # of ten thousand cells, many are equal
 def _inline(text: str) -> Markup:
     from markupsafe import Markup, escape
 
@@ -132,7 +132,7 @@ def _inline(text: str) -> Markup:
 
 
 def as_written(text: str) -> Markup:
-    """With everything that is in it: a source that is copied stays the same."""
+    """Complete and unchanged: a copied source must stay the same."""
     from markupsafe import escape
 
     return escape(text)
@@ -144,7 +144,7 @@ def below(column: Column[Any], cell: Cell) -> list[str]:
 
 
 def classes(column: Column[Any], cell: Cell) -> str:
-    """How a cell looks: one of long words gets room for some of them in a line."""
+    """The style of a cell: one with long words gets room for some of them in a line."""
     if column.quantity.numeric:
         return f"r {cell.tone}".rstrip()
     longest = max(map(len, (cell.text, *below(column, cell))))
@@ -153,7 +153,7 @@ def classes(column: Column[Any], cell: Cell) -> str:
 
 
 def sort_key(value: float | str | None) -> str | None:
-    """What a cell is sorted by: a number or a text; None of what is not known, which is always last."""
+    """The sort key of a cell: a number or a text; None for an unknown value, which is always last."""
     if not isinstance(value, float):
         return None if value is None else str(value)
     return f"{value:.12g}" if math.isfinite(value) else None

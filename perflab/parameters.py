@@ -1,4 +1,4 @@
-"""Types of the parameters that a user writes, on the command line as text or in YAML as text or number."""
+"""Types of the parameters that a user writes, as text on the command line, or as text or number in YAML."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from perflab.option import Form, one_of
 from perflab.units import SIZE_UNITS, duration_text, parse_duration
 from perflab.validation import DURATION
 
-MAX_CPUS = 8192  # that Linux can have
+MAX_CPUS = 8192  # the range of Linux
 
 
 class Parameters(BaseModel):
-    """Of a condition or an observer."""
+    """For a condition or an observer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, defer_build=True)
 
@@ -59,7 +59,7 @@ def _percent(value: Any) -> Any:
 
 
 def cpus_of(text: str) -> tuple[int, ...] | None:
-    """CPUs of "0-2,5", ascending, each once; None where the text is no such list."""
+    """CPUs of "0-2,5", ascending, without duplicates; None if the text is not such a list."""
     found: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
@@ -93,7 +93,7 @@ def _switch(value: Any) -> Any:
     raise ValueError(f"{value!r} is not on or off")
 
 
-# For editors: what may be written. The numbers of a duration are seconds (docs/schema).
+# For editors: the permitted syntax. Plain numbers for a duration are seconds (docs/schema).
 _DURATION_SCHEMA = {"type": ["number", "string"], "format": DURATION}
 _SIZE_SCHEMA = {"type": ["integer", "string"]}
 _PERCENT_SCHEMA = {"type": ["number", "string"]}

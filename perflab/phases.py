@@ -1,11 +1,11 @@
-"""What perflab is doing, said on stderr where it takes long enough to be asked for.
+"""Reports on stderr what perflab is doing, if it takes long.
 
     with phase("reading runs/x"):
         ...
 
-A command says what it does once that has taken SAY_AFTER_S, so that there is something to read within two seconds of
-any command; `--progress lines` says everything at once, `--progress off` nothing. A thread says it, which sleeps where
-there is nothing to say: what takes long is often in native code or in an import, in which nobody looks at a clock.
+A command reports its activity once that has taken SAY_AFTER_S, so that there is output within two seconds of any
+command; `--progress lines` reports everything at once, `--progress off` nothing. A thread reports it, which sleeps when
+there is nothing to report: most slow activities are in native code or in an import, where no code checks a clock.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ OFF: Final = "off"
 MODES = (AUTO, LINES, SECONDS, OFF)
 OPTION: Final = "--progress"
 ENVIRONMENT = "PERFLAB_PROGRESS"
-QUIET: Final = ("--quiet", "-q")  # says less than off
+QUIET: Final = ("--quiet", "-q")  # writes less than off
 HELP = (
-    "Progress on stderr: auto (on a terminal a display of runs, of pubsub a line per second), lines (one per phase and "
-    "trial), seconds (and one per second), off."
+    "Progress on stderr: auto (a live display on a terminal, for pubsub a line per second), lines (one per phase "
+    "and trial), seconds (and one per second), off."
 )
 
 SAY_AFTER_S = 1.0
@@ -47,7 +47,8 @@ class _Phase:
 
 
 class Teller:
-    """Says the phases of one command. `clock` in seconds; `after_s`: how long a phase lasts before it is said."""
+    """Reports the phases of one command. `clock` in seconds; `after_s`: how long a phase lasts before it is
+    reported."""
 
     def __init__(self, after_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.mode = AUTO
@@ -86,7 +87,8 @@ class Teller:
                 self._changed.notify()
 
     def look(self) -> float | None:
-        """Says the present phase where it is time to; in how many seconds to look again, None: not before a change."""
+        """Reports the present phase if it is due; returns in how many seconds to check again, None: not before a
+        change."""
         phase = self._phases[-1] if self._phases else None
         if phase is None or phase.said or not phase.what or self.mode == OFF:
             return None
@@ -103,7 +105,7 @@ class Teller:
             waiting.tell(phase.what)
 
     def _watch(self) -> None:
-        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are the main thread's
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they belong to the main thread
         with self._changed:
             while not self._over:
                 self._changed.wait(self.look())
@@ -114,9 +116,9 @@ _tellers: list[Teller] = []
 
 @contextlib.contextmanager
 def told(first: str, words: Sequence[str] = ()) -> Iterator[None]:
-    """Within this context, which is that of one command, phases are said; `first` is said where none is named.
+    """Within this context, which covers one command, phases are reported; `first` applies if none is named.
 
-    `words` are those of the command line: what they say of --progress counts before they have been read properly.
+    `words` are those of the command line: their --progress applies before they have been parsed properly.
     """
     teller = Teller()
     _tellers.append(teller)
@@ -146,9 +148,9 @@ def _asked(words: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def phase(what: str) -> Iterator[None]:
-    """Names what is done within this context, in words that follow "perflab: "; "" is nothing to speak of.
+    """Names the activity within this context, in words that follow "perflab: "; "" is nothing worth mentioning.
 
-    Outside a command, and in other threads than the main one, it says nothing.
+    Outside a command, and in other threads than the main one, it reports nothing.
     """
     if not _tellers or threading.current_thread() is not threading.main_thread():
         yield
@@ -158,7 +160,7 @@ def phase(what: str) -> Iterator[None]:
 
 
 def check(mode: str, *, from_environment: bool = False) -> None:
-    """Raises BadInput where there is no such mode; that names the option, or the variable that says so instead."""
+    """Raises BadInput for an unknown mode; it names the option, or the variable if the mode came from there."""
     if mode not in MODES:
         *first, last = MODES
         said = f"{ENVIRONMENT}={mode!r} in the environment" if from_environment else f"{OPTION} {mode!r}"
@@ -166,7 +168,7 @@ def check(mode: str, *, from_environment: bool = False) -> None:
 
 
 def choose(mode: str) -> None:
-    """What --progress says, one of MODES, for the present command."""
+    """Sets the value of --progress, one of MODES, for the present command."""
     if _tellers:
         _tellers[-1].mode = mode
 

@@ -1,12 +1,13 @@
-"""Kinds of a sort, by name: a module of perflab that has one, and what other people's packages add.
+"""Kinds of a sort, by name: perflab's modules that define one, and additions from other packages.
 
-A module in the sort's package is a kind where it has a KIND (or several, KINDS); no list names it. An installed package
+A module in the sort's package is a kind if it has a KIND (or several, KINDS); no list names it. An installed package
 adds one by an entry point, which has the name of the kind:
 
     [project.entry-points."perflab.conditions"]
     solar_flare = "my_package.solar_flare:KIND"
 
-What cannot be imported, or has a name that is taken, is left out with one line and takes nothing else with it.
+A module that cannot be imported, or has a name that is taken, is left out with a one-line warning and does not affect
+others.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ K = TypeVar("K", bound=Named)
 
 
 class Registry(Mapping[str, K], Generic[K]):
-    """The kinds of the sort `what`, which are looked for when the first is asked for."""
+    """The kinds of the sort `what`, which are searched on first use."""
 
     def __init__(self, what: str, package: str, kind: type[K]) -> None:
         self._what, self._package, self._kind = what, package, kind
@@ -42,7 +43,7 @@ class Registry(Mapping[str, K], Generic[K]):
 
     @property
     def kinds(self) -> dict[str, K]:
-        """All of them; looked for once."""
+        """All of them; searched once."""
         if self._found is None:
             self._found = {kind.name: kind for kind in self._own()}
             for entry in sorted(_entry_points().select(group=f"perflab.{self._what}s"), key=_order):
@@ -50,7 +51,7 @@ class Registry(Mapping[str, K], Generic[K]):
         return self._found
 
     def _own(self) -> Iterator[K]:
-        """Those of the package's modules."""
+        """The kinds of the package's modules."""
         package = importlib.import_module(self._package)
         for info in pkgutil.iter_modules(package.__path__):
             module = importlib.import_module(f"{self._package}.{info.name}")
@@ -58,10 +59,10 @@ class Registry(Mapping[str, K], Generic[K]):
             yield from (kind for kind in several if isinstance(kind, self._kind))
 
     def _add(self, found: dict[str, K], entry: metadata.EntryPoint) -> None:
-        """One of another package, or a warning why not."""
+        """A kind of another package, or a warning why not."""
         who = f"{self._what} {entry.name} of {_distribution(entry)}"
         if entry.name in found:
-            return _leave_out(who, f"there is a {self._what} of this name already")
+            return _leave_out(who, f"there is already a {self._what} of this name")
         try:
             kind: Any = entry.load()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - of a foreign module, which may raise anything
@@ -79,7 +80,7 @@ class Registry(Mapping[str, K], Generic[K]):
         return self.kinds[name]
 
     def _own_of(self, name: str) -> K | None:
-        """That of the module of its name, if there is one: most who ask for a kind need no other."""
+        """The kind of the module with its name, if there is one: most callers need no other."""
         module = f"{self._package}.{name}"
         if not name.isidentifier() or importlib.util.find_spec(module) is None:
             return None
@@ -94,9 +95,9 @@ class Registry(Mapping[str, K], Generic[K]):
 
 
 @cache
-def _entry_points() -> Any:  # EntryPoints, and before Python 3.12 what can be asked like them
-    """Of all that is installed: a file of each distribution, so that all sorts share one reading per process."""
-    from importlib import metadata  # half as long as a bare start, for those who ask for no kind
+def _entry_points() -> Any:  # EntryPoints, or an equivalent before Python 3.12
+    """Of everything that is installed: a file of each distribution, so that all sorts share one reading per process."""
+    from importlib import metadata  # importing it takes half as long as a bare start; not needed without kinds
 
     return metadata.entry_points()
 

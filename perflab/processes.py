@@ -1,4 +1,4 @@
-"""Processes: as /proc has them, told apart from later ones of their numbers, and how they ended."""
+"""Processes in /proc: identified even if their ids are reused, and how they ended."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ PROC = Path("/proc")
 LOG_TAIL_LINES = 5
 _LOG_TAIL_BYTES = 8192
 KILL_LIMIT_S = 10.0
-LOOK_INTERVAL_S = 0.02  # at processes that shall end
-_FIRST_FIELD = 3  # proc(5) counts from 1, and the name may hold anything but its last parenthesis
+LOOK_INTERVAL_S = 0.02  # seconds between checks of ending processes
+_FIRST_FIELD = 3  # proc(5) counts from 1, and the name may contain anything but its last parenthesis
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process or a thread. Number and start time identify it until the machine boots again; the rest may change."""
+    """A process or a thread. Process id and start time identify it until a reboot; the rest may change."""
 
     pid: int
     start_ticks: int
@@ -52,23 +52,23 @@ class Process:
 
     @property
     def started_ns(self) -> int:
-        """On CLOCK_MONOTONIC, to a tick of the kernel, which counts from boot, suspended time included."""
+        """On CLOCK_MONOTONIC, to a kernel tick; the kernel counts from boot, including suspended time."""
         age_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - _ns(self.start_ticks)
         return time.monotonic_ns() - age_ns
 
 
 def read_process(pid: int) -> Process | None:
-    """The process that has this number now; None where there is none, or a zombie."""
+    """The present process with this id; None if there is none, or a zombie."""
     return _read(PROC / str(pid) / "stat")
 
 
 def read_thread(pid: int, tid: int) -> Process | None:
-    """Likewise of a thread of a process."""
+    """The same for a thread of a process."""
     return _read(PROC / str(pid) / "task" / str(tid) / "stat")
 
 
 def pids(proc: Path = PROC) -> list[int]:
-    """The numbers of all processes that can be seen."""
+    """The ids of all visible processes."""
     try:
         return [int(entry.name) for entry in os.scandir(proc) if entry.name.isdecimal()]
     except FileNotFoundError:
@@ -76,12 +76,12 @@ def pids(proc: Path = PROC) -> list[int]:
 
 
 def living() -> Iterator[Process]:
-    """All processes that can be seen and are no zombies."""
+    """All visible processes that are not zombies."""
     return (process for pid in pids() if (process := read_process(pid)))
 
 
 def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
-    """Number and /proc status of every thread of a process; those that end meanwhile are left out."""
+    """Id and /proc status of every thread of a process; without those that end meanwhile."""
     proc = Files(PROC)
     for tid in sorted(int(Path(folder).name) for folder in proc.folders(f"{pid}/task", "*")):
         if status := proc.table(f"{pid}/task/{tid}/status"):
@@ -89,7 +89,7 @@ def threads_of(pid: int) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that the threads of one have started and that live; of one that ends meanwhile what was seen."""
+    """The living child processes of all threads of a process; if it ends meanwhile, those seen so far."""
     children: list[int] = []
     with contextlib.suppress(OSError):
         for thread in (PROC / str(pid) / "task").iterdir():
@@ -108,7 +108,7 @@ def descendants(root: int) -> Iterator[Process]:
 
 
 def with_descendants(belongs: Callable[[Process], bool]) -> list[Process]:
-    """The living processes that belong, and all below them, without this one."""
+    """The matching living processes, and all below them, without this one."""
     others = [process for process in living() if process.pid != os.getpid()]
     children: dict[int, list[Process]] = {}
     for process in others:
@@ -124,7 +124,7 @@ def with_descendants(belongs: Callable[[Process], bool]) -> list[Process]:
 
 
 def ancestors() -> Iterator[int]:
-    """The numbers of this process and of those that it descends from."""
+    """The ids of this process and of its ancestors."""
     pid = os.getpid()
     while (process := read_process(pid)) is not None:
         yield pid
@@ -132,7 +132,7 @@ def ancestors() -> Iterator[int]:
 
 
 def send(process: Process, signum: int) -> None:
-    """Sends a signal to that process, and to nobody who has got its number since. Raises PermissionError."""
+    """Sends a signal to that process, never to another one that reuses its id. Raises PermissionError."""
     with contextlib.suppress(ProcessLookupError):
         pidfd = os.pidfd_open(process.pid)
         try:
@@ -143,9 +143,10 @@ def send(process: Process, signum: int) -> None:
 
 
 def kill_all(find: Callable[[], list[Process]]) -> list[Process]:
-    """SIGKILL to all that `find` finds, again until it finds nobody; those that do not end within KILL_LIMIT_S.
+    """Sends SIGKILL to all that `find` finds, until it finds none; returns those that do not end within KILL_LIMIT_S.
 
-    Nobody means twice in a row: /proc is not read in one instant, and who forks and ends meanwhile may hide a child.
+    None must be found twice in a row: /proc is not read in one instant, and a process that forks and ends meanwhile may
+    hide a child.
     """
     wait = Wait("processes that were killed to end", KILL_LIMIT_S)
     for _ in range(2):
@@ -161,7 +162,7 @@ def kill_all(find: Callable[[], list[Process]]) -> list[Process]:
 
 
 def stat_fields(path: Path) -> list[str] | None:
-    """The fields of a file "stat" of /proc from the third on (proc(5)); None where it is not there any more."""
+    """The fields of a "stat" file of /proc from the third on (proc(5)); None if it no longer exists."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -169,7 +170,7 @@ def stat_fields(path: Path) -> list[str] | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot, also of a zombie; None where there is none."""
+    """When a process started, in clock ticks since boot, also for a zombie; None if there is none."""
     fields = stat_fields(PROC / str(pid) / "stat")
     return int(fields[22 - _FIRST_FIELD]) if fields else None
 
@@ -193,7 +194,7 @@ def _ns(ticks: int) -> int:
 
 
 def describe_status(status: int) -> str:
-    """How a process ended, for people: "was killed by SIGKILL", "exited with 3"."""
+    """How a process ended, for people: "was killed by SIGKILL", "exited with status 3"."""
     if status >= 0:
         return f"exited with {status}"
     try:
@@ -203,7 +204,7 @@ def describe_status(status: int) -> str:
 
 
 def log_tail(log: Path) -> list[str]:
-    """The last lines of a log; none where it is empty or cannot be read."""
+    """The last lines of a log; none if it is empty or cannot be read."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
@@ -221,7 +222,7 @@ def last_words(log: Path) -> str:
 
 @contextlib.contextmanager
 def on_cpus(cpus: Set[int] | None) -> Iterator[None]:
-    """A process inherits the CPUs of the thread that makes it: set before, there is no instant without them."""
+    """A process inherits the CPUs of the thread that creates it: setting them before leaves no instant without them."""
     if cpus is None:
         yield
         return
@@ -229,7 +230,7 @@ def on_cpus(cpus: Set[int] | None) -> Iterator[None]:
     try:
         os.sched_setaffinity(0, cpus)
     except OSError as error:
-        raise Unavailable(f"CPUs {','.join(map(str, sorted(cpus)))} cannot be had: {error.strerror}") from error
+        raise Unavailable(f"CPUs {','.join(map(str, sorted(cpus)))} are not available: {error.strerror}") from error
     try:
         yield
     finally:
@@ -237,7 +238,7 @@ def on_cpus(cpus: Set[int] | None) -> Iterator[None]:
 
 
 def pid_namespace() -> str | None:
-    """Names the space of process numbers: containers of one machine share its boot, but not their processes."""
+    """Identifies the process id namespace: containers of one machine share its boot, but not their processes."""
     try:
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - the link leads to no path
     except OSError:
@@ -245,7 +246,7 @@ def pid_namespace() -> str | None:
 
 
 def is_locked(file: Path) -> bool:
-    """Whether another process holds a lock (flock) on the file; False where there is no file. Raises OSError."""
+    """Whether another process holds a lock (flock) on the file; False if there is no file. Raises OSError."""
     try:
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

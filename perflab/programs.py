@@ -1,4 +1,4 @@
-"""Other programs: where they are, and what they answer."""
+"""Other programs: their paths, and their output."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 from perflab.errors import Unavailable
 from perflab.waiting import STEP_S, Wait
 
-# A user's PATH often lacks the folders of the administrator's programs.
+# A user's PATH often lacks the administrator's program folders.
 ADMINISTRATORS_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
-NAMED_BY_LETTERS = 80  # of a command, where it is said that perflab waits for it
+NAMED_BY_LETTERS = 80  # of a command, in the message that perflab waits for it
 
 
 def which(program: str) -> Path | None:
-    """The path of a program, of the administrator's too."""
+    """The path of a program, including the administrator's."""
     folders = [os.environ.get("PATH", os.defpath), *ADMINISTRATORS_FOLDERS]
     path = shutil.which(program, path=os.pathsep.join(folders))
     return None if path is None else Path(path)
@@ -54,15 +54,15 @@ def ask(
     errors: str = "replace",
     told: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program that answers and ends; a signal ends the wait for it, and the program.
+    """Runs a program until it ends; a signal ends the wait for it, and the program.
 
-    `environment` is added to perflab's; `told` is what the program reads.
-    Raises OSError, subprocess.TimeoutExpired, Interrupted.
+    `environment` is added to perflab's; `told` is the program's input. Raises OSError, subprocess.TimeoutExpired,
+    Interrupted.
     """
     words = [os.fspath(word) for word in command]
     named = textwrap.shorten(" ".join([Path(words[0]).name, *words[1:]]), NAMED_BY_LETTERS, placeholder=" …")
     wait = Wait(f"`{named}`", limit_s)
-    # From a file: a pipe is filled only while somebody waits, and Python fills none after the first step of the wait.
+    # From a file: a pipe must be filled while waiting, and Python stops filling it after the first step of the wait.
     with (
         _read_by_it(told) as stdin,
         subprocess.Popen(

@@ -1,7 +1,7 @@
-"""The QoS policies, a row for each: parameters of `pubsub`, factors, and what a resolved graph calls them.
+"""The QoS policies, a row for each: parameters of `pubsub`, factors, and keys of a resolved graph.
 
-native/middleware/policies.h is the same for what runs, and a test compares the two (`perflab-graph policies`);
-docs/graphs.md says what each means.
+native/middleware/policies.h is the same for the running graph, and a test compares the two (`perflab-graph policies`);
+docs/graphs.md explains each.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ KEEP_ALL = "keep_all"
 @dataclass(frozen=True)
 class Policy:
     """`form` is how a value is written: one of some words, or depth, limit, duration, number, most, flag, text, names;
-    `usual` is the value of ROS 2, or where that has not the policy, of DDS; None: without."""
+    `usual` is the default of ROS 2, or if that lacks the policy, of DDS; None: without."""
 
     name: str
     description: str
     form: str | tuple[str, ...]
     usual: Any = None
     ends: str = BOTH
-    policy: str = ""  # of DDS, where it is another
+    policy: str = ""  # of DDS, if it is different
     ros2: bool = False  # ROS 2 has it
 
     @property
@@ -54,24 +54,24 @@ class Policy:
 
     @property
     def least(self) -> Any:
-        """The value that asks nothing."""
+        """The value that requests nothing."""
         return "best_effort" if self.name == "reliability" else self.usual
 
     def asks(self, value: Any) -> bool:
-        """Whether the value of a resolved graph asks anything of a middleware; None is no limit, or the usual."""
+        """Whether the value of a resolved graph requests anything from a middleware; None is no limit, or the usual."""
         return self.name != "depth" and value is not None and value != self.least
 
     def is_of(self, ends: str) -> bool:
         return self.ends in (BOTH, ends)
 
     def in_file(self, value: Any) -> Any:
-        """As a graph file has it."""
+        """In the form of a graph file."""
         if self.form in ("limit", "duration"):
             return f"{value}ns"
         return list(value) if self.form == "names" else value
 
     def written(self, value: Any) -> str:
-        """A value of a resolved graph as the user writes it: 10ms, on."""
+        """A value of a resolved graph in the user's notation: 10ms, on."""
         if value is None or value in ((), ""):
             return "none"
         if isinstance(value, bool):
@@ -79,7 +79,7 @@ class Policy:
         return duration_text(value) if self.form in ("limit", "duration") else str(value)
 
     def in_graph(self, value: Any) -> Any:
-        """As a resolved graph has it, of a level as a user writes it."""
+        """A user's level in the form of a resolved graph."""
         parsed = TypeAdapter(self.type).validate_python(value)
         return ",".join(parsed) if self.form == "names" else parsed
 
@@ -96,12 +96,12 @@ _TYPES: Mapping[str, Any] = {
 }
 
 POLICIES: tuple[Policy, ...] = (
-    Policy("history", "what is kept for delivery", ("keep_last", KEEP_ALL), "keep_last", ros2=True),
-    Policy("depth", "messages that keep_last keeps", "depth", 10, policy="history", ros2=True),
+    Policy("history", "which messages are kept for delivery", ("keep_last", KEEP_ALL), "keep_last", ros2=True),
+    Policy("depth", "number of messages that keep_last keeps", "depth", 10, policy="history", ros2=True),
     Policy("reliability", "whether lost messages are sent again", ("reliable", "best_effort"), "reliable", ros2=True),
     Policy(
         "durability",
-        "for readers that come late",
+        "messages kept for late readers",
         ("volatile", "transient_local", "transient", "persistent"),
         "volatile",
         ros2=True,
@@ -116,17 +116,17 @@ POLICIES: tuple[Policy, ...] = (
     ),
     Policy(
         "service_cleanup_delay",
-        "how long a durability service keeps an instance that is gone",
+        "how long a durability service keeps a disposed instance",
         "duration",
         ends=PUBLISHERS,
         policy="durability_service",
     ),
-    Policy("partition", "names of which both ends need one in common", "names", ()),
-    Policy("ownership", "whether all publishers are heard, or the strongest alone", ("shared", "exclusive"), "shared"),
-    Policy("ownership_strength", "how strong it is", "number", 0, PUBLISHERS, policy="ownership"),
+    Policy("partition", "names of which both ends must share one", "names", ()),
     Policy(
-        "time_based_filter", "the least time between two messages that are received", "duration", ends=SUBSCRIPTIONS
+        "ownership", "whether all publishers are received, or only the strongest", ("shared", "exclusive"), "shared"
     ),
+    Policy("ownership_strength", "strength of a publisher", "number", 0, PUBLISHERS, policy="ownership"),
+    Policy("time_based_filter", "the least time between two received messages", "duration", ends=SUBSCRIPTIONS),
     Policy(
         "destination_order",
         "whether an older message may follow a newer one",
@@ -140,27 +140,27 @@ POLICIES: tuple[Policy, ...] = (
     Policy("max_samples_per_instance", "messages of each instance", "most", policy="resource_limits"),
     Policy(
         "access_scope",
-        "among which messages coherence and order hold",
+        "scope of coherence and order of messages",
         ("instance", "topic", "group"),
         "instance",
         policy="presentation",
     ),
     Policy("coherent", "whether sets of messages arrive whole", "flag", False, policy="presentation"),
     Policy("ordered", "whether order holds across instances", "flag", False, policy="presentation"),
-    Policy("user_data", "what peers see of the end", "text", ""),
-    Policy("topic_data", "what they see of its topic", "text", ""),
-    Policy("group_data", "what they see of its publisher or subscriber", "text", ""),
+    Policy("user_data", "data that peers see about the end", "text", ""),
+    Policy("topic_data", "data that they see about its topic", "text", ""),
+    Policy("group_data", "data that they see about its publisher or subscriber", "text", ""),
 )
 BY_NAME = {policy.name: policy for policy in POLICIES}
 
 
 def fields(**usual: Any) -> dict[str, Any]:
-    """A field of a model for each; `usual` are defaults that are others."""
+    """A field of a model for each; `usual` are different defaults."""
     return {policy.name: policy.field(usual.get(policy.name)) for policy in POLICIES}
 
 
 def document(values: Any, ends: str) -> dict[str, Any]:
-    """`qos` of a graph file, by the attributes of `values`, for one kind of end."""
+    """`qos` of a graph file, from the attributes of `values`, for one kind of end."""
     found = {}
     for policy in POLICIES:
         value = getattr(values, policy.name)
@@ -185,5 +185,5 @@ def with_levels(qos: dict[str, Any], levels: Mapping[str, Any], ends: str) -> No
 
 
 def dds_policies(of: Iterable[Policy] = POLICIES) -> tuple[str, ...]:
-    """What DDS calls them, each once."""
+    """DDS's names for them, without duplicates."""
     return tuple(dict.fromkeys(policy.dds for policy in of))

@@ -12,11 +12,10 @@ UNKNOWN = "–"
 
 @dataclass(frozen=True)
 class Quantity:
-    """`write` makes of a plain number, which is in `unit`, what people read.
+    """`write` formats a plain number, which is in `unit`, for people.
 
-    `units` are those in which people write it, with what each is in `unit`; empty: a plain number. Where the numbers
-    of a column have one unit, it is one of `scales`, each with how many of `unit` it is; what has
-    none stands there as it is written.
+    `units` are those for people, with the size of each in `unit`; empty: a plain number. If the numbers of a column
+    share one unit, it is one of `scales`, each with its size in `unit`; other values are written as they are.
     """
 
     unit: str
@@ -24,12 +23,12 @@ class Quantity:
     numeric: bool = True
     units: Mapping[str, float] = field(default_factory=dict, compare=False)
     scales: tuple[tuple[str, float], ...] = ()
-    exact: bool = False  # a count: it has no decimals but its own
+    exact: bool = False  # a count: it has only its own decimals
     signed: bool = False  # a + is written, too
-    decimals: int = 0  # at least, of numbers below 10
+    decimals: int = 0  # minimum number of decimals, for numbers below 10
 
     def text(self, value: float | str | None) -> str:
-        """ "45.2 µs"; of what is not known "–".
+        """ "45.2 µs"; "–" for an unknown value.
 
         >>> TIME.text(45_200), PERCENT.text(0.1111), COUNT.text(None)
         ('45.2 µs', '0.111 %', '–')
@@ -39,7 +38,7 @@ class Quantity:
         return value if isinstance(value, str) else self.write(value)
 
     def scale(self, values: Iterable[float | None]) -> tuple[float, str]:
-        """By what to divide these values so that most of them can be read, and the name of that unit.
+        """The divisor that makes most of these values readable, and the name of that unit.
 
         >>> TIME.scale([45_000, 91_000, 2_500_000]), COUNT.scale([3])
         ((1000.0, 'µs'), (1.0, ''))
@@ -51,7 +50,7 @@ class Quantity:
 
     @property
     def change(self) -> Quantity:
-        """Of a difference between two values."""
+        """For a difference between two values."""
         return replace(self, signed=True)
 
 
@@ -83,12 +82,12 @@ def _p(value: float) -> str:
 
 
 def _part(value: float) -> str:
-    """Never 100 % where something is missing."""
+    """Never 100 % if something is missing."""
     return f"{value:.3g} %" if value < 99.95 or value >= 100 else "> 99.9 %"
 
 
 TEXT = Quantity("", str, numeric=False)
-PLAIN = Quantity("", str)  # the number of a trial: no count, so without groups of digits
+PLAIN = Quantity("", str)  # the number of a trial: not a count, so without groups of digits
 _TIMES = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
 TIME = Quantity("ns", format_time, units={"ns": 1, "us": 1e3, **_TIMES}, scales=tuple(_TIMES.items()))
 DURATION = Quantity("s", format_duration)
@@ -115,11 +114,11 @@ FACTOR = Quantity("", _factor, scales=(("×", 1.0),), decimals=2)
 P = Quantity("", _p)  # of a test
 PART = Quantity("%", _part)  # of a whole
 POINTS = Quantity("percentage points", lambda value: f"{value:.4g}")
-SYMBOL = Quantity("", str, numeric=False)  # of C++: where there is no room its template arguments go
+SYMBOL = Quantity("", str, numeric=False)  # of C++: template arguments are dropped for lack of room
 FLAG = Quantity("", lambda value: "yes" if value else "no", numeric=False)
 
 
-# Lengths and angles, each in the unit that suits it, whichever of them plain numbers have.
+# Lengths and angles, each in a suitable unit, whatever the unit of plain numbers.
 _SIZES: tuple[Mapping[str, float], ...] = (
     {"µm": 1e-6, "mm": 1e-3, "m": 1.0},
     {"µrad": 1e-6, "mrad": 1e-3, "rad": 1.0},
@@ -138,7 +137,7 @@ def _size(unit: str, sizes: Mapping[str, float]) -> Quantity:
 
 
 def of_unit(unit: str) -> Quantity:
-    """Of plain numbers in a unit, whether or not a quantity here has it.
+    """For plain numbers in a unit, whether or not a quantity here has it.
 
     >>> of_unit("mm").text(0.0123), of_unit("mm").text(12.3), of_unit("m").text(0.0000004), of_unit("mrad").text(2500)
     ('12.3 µm', '12.3 mm', '0.4 µm', '2.5 rad')
@@ -150,7 +149,7 @@ def of_unit(unit: str) -> Quantity:
 
 def ends(low: float, high: float, excluded: float | None, write: Callable[[float], str]) -> tuple[str, str]:
     """Both ends of an interval for people. `excluded`, if any, is a value beyond them or at an open end; an end that
-    would be written like it says that it is not.
+    would look equal to it is marked as different.
 
     >>> ends(1.001, 1.02, 1.0, FACTOR.write)
     ('>1.00', '1.02')

@@ -1,10 +1,10 @@
-"""What the kernel keeps of a CPU from real-time threads (SCHED_FIFO, SCHED_RR), and by which of its means.
+"""The share of a CPU that the kernel withholds from real-time threads (SCHED_FIFO, SCHED_RR), and its mechanism.
 
-Before Linux 6.12 `sched_rt_runtime_us` throttles them: at its default they rest for 50 ms of every second, also on a
-CPU that nobody else wants (sched(7)). Linux 6.12 took that away ("sched/rt: Remove default bandwidth control") except
-where the kernel has CONFIG_RT_GROUP_SCHED; there a control group's own share counts, and of the sysctl only that -1
-ends it. In its place came the fair server ("sched/fair: Add trivial fair server"): threads of other policies that wait
-for a CPU get 50 ms of every second in spite of real-time ones; it takes nothing where nobody waits.
+Before Linux 6.12 `sched_rt_runtime_us` throttles them: by default they rest for 50 ms of every second, even on a CPU
+that no other thread wants (sched(7)). Linux 6.12 removed that ("sched/rt: Remove default bandwidth control") unless the
+kernel has CONFIG_RT_GROUP_SCHED; there a control group's own share counts, and for the sysctl only -1 disables it. It
+was replaced by the fair server ("sched/fair: Add trivial fair server"): threads of other policies that wait for a CPU
+get 50 ms of every second despite real-time ones; it takes nothing if no thread waits.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from perflab.kernel import Files, cpu_list
 
 FAIR_SERVER_SINCE = (6, 12)
 FAIR_SERVER_DEFAULT = 0.05  # kernel/sched/deadline.c, fair_server_init
-# The root group of RT_GROUP_SCHED keeps what it had at boot, whatever the sysctl says later (kernel/sched/core.c).
+# The root group of RT_GROUP_SCHED keeps its value from boot, whatever the sysctl is set to later (kernel/sched/core.c).
 ROOT_GROUP_RUNTIME_US, ROOT_GROUP_PERIOD_US = 950_000, 1_000_000
 US, NS = "µs", "ns"
 RUNTIME_US, PERIOD_US = "proc/sys/kernel/sched_rt_runtime_us", "proc/sys/kernel/sched_rt_period_us"
 FAIR_SERVER = "sys/kernel/debug/sched/fair_server"  # of debugfs
 
 
-BOUNDLESS = ("FIFO", "RR")  # policies of threads that no thread below them can take a CPU from
+BOUNDLESS = ("FIFO", "RR")  # policies of threads whose CPU no lower thread can take
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class RealTimeUse:
 
 @dataclass(frozen=True)
 class Share:
-    """So much of every period, as the kernel says it."""
+    """The kernel's share of every period."""
 
     runtime: int
     period: int
@@ -63,11 +63,10 @@ class Share:
 
 @dataclass(frozen=True)
 class RealTimeLimits:
-    """What holds on a machine. None: it cannot be told.
+    """The limits on a machine. None: unknown.
 
-    `throttle`: the share of a CPU that real-time threads may use; 1.0 where they are not throttled. `throttled_to` is
-    it in the kernel's words. `fair_server`: the share that other threads that wait for the CPU get in spite of them;
-    0.0 where there is none.
+    `throttle`: the share of a CPU that real-time threads may use; 1.0 if they are not throttled. `throttled_to` is it
+    in the kernel's words. `fair_server`: the share that other waiting threads still get; 0.0 if there is none.
     """
 
     throttle: float | None
@@ -77,23 +76,23 @@ class RealTimeLimits:
 
     @property
     def at_least(self) -> float:
-        """What real-time threads can count on; of what cannot be told the kernel's default."""
+        """The share on which real-time threads can rely; the kernel's default for an unknown one."""
         throttle = ROOT_GROUP_RUNTIME_US / ROOT_GROUP_PERIOD_US if self.throttle is None else self.throttle
         taken = FAIR_SERVER_DEFAULT if self.fair_server is None else self.fair_server
         return min(throttle, 1.0 - taken)
 
     @property
     def off(self) -> bool:
-        """Whether nothing ends a real-time thread that does not wait: what is below it on its CPU never runs again."""
+        """Whether a real-time thread that never waits is unlimited: a lower thread on its CPU never runs again."""
         return self.throttle == 1.0 and self.fair_server == 0.0
 
 
 @dataclass(frozen=True)
 class Means:
-    """By which means the kernel of a machine limits real-time threads. None: it cannot be told.
+    """How the kernel of a machine limits real-time threads. None: unknown.
 
     `group_scheduling`: whether it has RT_GROUP_SCHED, and uses it. `group`: the folder of this process's own group of
-    cgroup v1, below the root, where that is what counts.
+    cgroup v1, below the root, if that is what counts.
     """
 
     version: tuple[int, int] | None
@@ -115,7 +114,7 @@ class Means:
 
 
 def means(root: Path = Path("/")) -> Means:
-    """Of the machine below `root`, for the control group of this process."""
+    """For the machine below `root`, and the control group of this process."""
     files = Files(root)
     release = re.match(r"([0-9]+)\.([0-9]+)", files.text("proc/sys/kernel/osrelease") or "")
     version = None if release is None else (int(release[1]), int(release[2]))
@@ -126,14 +125,14 @@ def means(root: Path = Path("/")) -> Means:
 
 
 def real_time_limits(root: Path = Path("/")) -> RealTimeLimits:
-    """Of the machine below `root`, for the control group of this process."""
+    """For the machine below `root`, and the control group of this process."""
     files, by = Files(root), means(root)
     throttle, share = _throttle(files, by)
     return RealTimeLimits(throttle, share, _fair_server(files, by), by.group_scheduling)
 
 
 def _share(files: Files, runtime: str, period: str, unit: str) -> Share | None:
-    """What two files say; a runtime below 0 is all of the period."""
+    """The share in two files; a negative runtime is the whole period."""
     used, whole = files.number(runtime), files.number(period)
     return None if used is None or whole is None or whole <= 0 else Share(whole if used < 0 else used, whole, unit)
 
@@ -157,7 +156,7 @@ def _throttle(files: Files, by: Means) -> tuple[float | None, Share | None]:
 
 
 def _fair_server(files: Files, by: Means) -> float | None:
-    """The largest of all CPUs, as debugfs has it; None where that is not mounted or not to be read."""
+    """The largest of all CPUs, from debugfs; None if that is not mounted or not readable."""
     if by.version is None:
         return None
     if not by.has_fair_server:
@@ -169,7 +168,7 @@ def _fair_server(files: Files, by: Means) -> float | None:
 
 
 def _group_folder(files: Files) -> str | None:
-    """The process's own group of cgroup v1, which may have a share of its own; cgroup v2 has none to set."""
+    """The process's own group of cgroup v1, which may have its own share; cgroup v2 has none."""
     for line in (files.text("proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
@@ -179,7 +178,7 @@ def _group_folder(files: Files) -> str | None:
 
 
 def _group_scheduling(files: Files, group: str | None) -> bool | None:
-    """Whether the kernel runs with RT_GROUP_SCHED; None where its configuration is not to be read."""
+    """Whether the kernel runs with RT_GROUP_SCHED; None if its configuration is not readable."""
     if group is not None and files.text(f"{group}/cpu.rt_runtime_us") is not None:
         return True
     config = _config(files)

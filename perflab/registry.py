@@ -23,32 +23,33 @@ def _never(_: Mapping[str, Any]) -> bool:
 
 
 def _as_it_is(parameters: Any, /) -> Any:
-    """Of a specification, which is its parameters."""
+    """Of a specification, i.e. its parameters."""
     return parameters
 
 
 class Factory(Protocol[T_co]):
-    """Makes one of its validated parameters."""
+    """Makes a specification from validated parameters."""
 
     def __call__(self, parameters: Any, /) -> T_co: ...
 
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """Its name, one line about it, the model of its parameters, and what makes one of them.
+    """Its name, one line about it, the model of its parameters, and its constructor.
 
     Every field of `model` has a description, which `perflab list` prints, and accepts the text of the command line
-    ("10ms", "80", "1kB", "0-3") as well as the value of a YAML file. Unknown keys are refused.
+    ("10ms", "80", "1kB", "0-3") as well as the value of a YAML file. Unknown keys are rejected.
 
-    `is_off` says of parameters as they were written whether they ask for nothing at all, as a load of 0: so a factor
-    can begin there, though a condition of that strength cannot be made.
+    `is_off`: whether parameters as written request nothing at all, like a load of 0: so a factor can begin there,
+    although a condition with that strength cannot be made.
 
-    `words` says of parameters as a run records them what they do: "4 × 80 % CPU load". Default: the name.
+    `words` describes parameters as recorded by a run: "4 × 80 % CPU load". Default: the name.
 
-    `gently` are parameters with which a smoke test tries it, in the words of the command line: a small machine shall do
-    it beside its other work. Where there are several, the others try what not every machine has.
+    `gently` are parameters for a smoke test, as on the command line: a small machine must manage them beside its other
+    work. If there are several, the others cover what not every machine has.
 
-    `names` looks up parameters that the model takes beside its fields, of a kind whose model takes any name.
+    `names` looks up parameters that the model accepts in addition to its fields, for a kind whose model accepts any
+    name.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Kind(Generic[T]):
 
     @property
     def tries(self) -> dict[str, str]:
-        """What a smoke test asks for, by the name of its check."""
+        """The smoke test's specifications, by the name of the check."""
         first, *others = self.gently
         further = {f"{self.name} with {words.partition('=')[0]}": f"{self.name}:{words}" for words in others}
         return {self.name: f"{self.name}:{first}" if first else self.name, **further}
@@ -78,8 +79,8 @@ class Kind(Generic[T]):
         return {**named, **self.model.model_fields}
 
     def make(self, parameters: Mapping[str, Any], where: str) -> T:
-        """One with these parameters; `where` begins the line of BadInput where they are not right."""
-        from pydantic import ValidationError  # a quarter of a start, before which others can be asked
+        """A specification with these parameters; `where` begins the line of BadInput if they are wrong."""
+        from pydantic import ValidationError  # importing it takes a quarter of a start, and other checks can come first
 
         try:
             validated = self.model.model_validate(dict(parameters))
@@ -89,14 +90,14 @@ class Kind(Generic[T]):
 
 
 def in_words(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first problem of a validation: which key, what was given, what would be right."""
+    """The first problem of a validation: which key, the given value, what would be right."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"] if not str(part).startswith("function-"))
     if first["type"] == "extra_forbidden":
         return f"no parameter {key!r}; {instead(key, model.model_fields)}"
     if first["type"] == "missing":
         return f"{key} is required"
-    where = f"{key}: " if key else ""  # none where several keys do not go together
+    where = f"{key}: " if key else ""  # none if several keys exclude each other
     text = form_of(model.model_fields[key]).text if key in model.model_fields else plain
     if (said := what_is_wrong(first, text)) is not None:
         return where + said
@@ -107,19 +108,19 @@ def in_words(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def parse(words: Sequence[str], what: str, registry: Mapping[str, Kind[T]]) -> list[T]:
-    """What the words of the option `--{what}` ask for, in their order. Raises BadInput."""
+    """The specifications in the words of the option `--{what}`, in their order. Raises BadInput."""
     return [make(*split(word, f"--{what}"), what, registry, f"--{what} {word}") for word in words]
 
 
 def make(name: str, parameters: Mapping[str, Any], what: str, registry: Mapping[str, Kind[T]], where: str) -> T:
-    """One of the kind `name`. Raises BadInput."""
+    """A specification of the kind `name`. Raises BadInput."""
     if name not in registry:
         raise BadInput(f"no {what} named {name!r}; {instead(name, sorted(registry))}")
     return registry[name].make(parameters, where)
 
 
 def split(word: str, option: str) -> tuple[str, dict[str, str]]:
-    """Name and parameters of "NAME[:key=value,...]". A comma within a value stands for itself where no key= follows.
+    """Name and parameters of "NAME[:key=value,...]". A comma within a value is part of it if no key= follows.
 
     >>> split("cpu_pinning:cpus=0,2,processes=a", "--condition")
     ('cpu_pinning', {'cpus': '0,2', 'processes': 'a'})

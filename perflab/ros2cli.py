@@ -1,6 +1,6 @@
-"""`ros2 perflab ...` is `perflab ...`: a command of ros2cli that passes every word on.
+"""`ros2 perflab ...` is `perflab ...`: a command of ros2cli that passes on every word.
 
-It becomes perflab: ros2 has loaded the client library of ROS 2, which has no place in a program that measures.
+It replaces the process: ros2 has loaded the client library of ROS 2, which must not be in a program that measures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PerflabCommand(CommandExtension):  # type: ignore[misc]
     """Measure the performance of ROS 2 and DDS: the command perflab."""
 
     def add_arguments(self, parser: argparse.ArgumentParser, cli_name: str, **_: object) -> None:
-        """Takes the words behind `ros2 perflab` as they are, options and --help included."""
+        """Takes the words after `ros2 perflab` unchanged, including options and --help."""
 
         ordinary = parser.parse_known_args
 
@@ -35,7 +35,7 @@ class PerflabCommand(CommandExtension):  # type: ignore[misc]
         parser.parse_known_args = take_all  # type: ignore[assignment,method-assign]
 
     def main(self, *, parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
-        """Returns only where perflab cannot be started; otherwise the exit code is perflab's own."""
+        """Returns only if perflab cannot be started; otherwise the exit code is perflab's own."""
         complaint = workspace.prepare()
         if complaint:
             sys.stderr.write(f"perflab: {visible_line(complaint)}\n")

@@ -1,4 +1,4 @@
-"""Signals that are noted first, and raised where it is safe."""
+"""Signals are recorded first, and raised at a safe place."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from perflab.errors import Interrupted
 
 
 class Signals:
-    """Within this context SIGINT, SIGTERM and SIGHUP are noted instead of raised, and wake `fileno()`."""
+    """Within this context SIGINT, SIGTERM and SIGHUP are recorded instead of raised, and wake `fileno()`."""
 
     def __init__(self) -> None:
-        self.received: int | None = None  # and not yet raised
-        self.seen: int | None = None  # the last one that came, raised or not
+        self.received: int | None = None  # and not raised yet
+        self.seen: int | None = None  # the last signal, raised or not
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
@@ -27,7 +27,7 @@ class Signals:
     def __enter__(self) -> Signals:
         self._stack.enter_context(waiting.signals_raise(self.raise_if_received))
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup stays nohup
+            if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup stays in effect
                 self._previous[signum] = signal.signal(signum, self._note)
         return self
 
@@ -50,12 +50,12 @@ class Signals:
             raise Interrupted(signum)
 
     def raise_if_seen(self) -> None:
-        """Raises Interrupted where one came at any time: also where the code that waited took it for a failure."""
+        """Raises Interrupted if a signal came at any time: also if the waiting code took it for a failure."""
         if self.seen is not None:
             raise Interrupted(self.seen)
 
     def heed(self) -> None:
-        """The one that was raised last was a wish, which is done: it interrupts nothing."""
+        """The last raised signal was a request that is handled: it interrupts nothing."""
         self.seen = None
 
     def _note(self, signum: int, frame: FrameType | None) -> None:

@@ -1,4 +1,5 @@
-"""What a user asks for of a kind of thing, as a value: a condition, an observer. What acts is made of it, per trial."""
+"""The user's request for a kind of thing, as a value: a condition, an observer. The acting object is made from it, per
+trial."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ class Specification(Parameters):
 
     @property
     def written(self) -> dict[str, Any]:
-        """Every parameter as a user could write it: what makes the same specification again. JSON."""
+        """Every parameter as a user could write it: input that makes the same specification again. JSON."""
         return written(self)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As the user gave them with every default filled in: what trials are grouped and told by. JSON."""
+        """The user's values with every default filled in: by these, trials are grouped and labelled. JSON."""
         return self.written
 
 
 def written(model: BaseModel) -> dict[str, Any]:
-    """What makes the same model again, as JSON: durations, of which bare numbers are seconds, have their unit."""
+    """JSON that makes the same model again: durations, whose bare numbers are seconds, have their unit."""
     document = model.model_dump(mode="json")
     for key, field in type(model).model_fields.items():
         value = getattr(model, key)
@@ -43,7 +44,7 @@ def written(model: BaseModel) -> dict[str, Any]:
 
 
 def _formats(parts: Any) -> Iterator[str]:
-    """Those of the schemas that stand beside a type, or beside one of a union."""
+    """The schemas annotated at a type, or at a member of a union."""
     for part in parts:
         if isinstance(part, WithJsonSchema):
             yield (part.json_schema or {}).get("format", "")

@@ -37,7 +37,7 @@ SIZE_UNITS: dict[str | None, int] = {None: 1, **_SIZES}
 NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _QUANTITY = re.compile(rf"({NUMBER})\s*([A-Za-zµ%]*)")
 
-Scalar = bool | int | float | str  # a level of a factor, as it was written
+Scalar = bool | int | float | str  # a level of a factor, as written
 
 
 def quantity(value: Scalar) -> tuple[float, str]:
@@ -53,9 +53,9 @@ def quantity(value: Scalar) -> tuple[float, str]:
 
 
 def level_value(level: object) -> object:
-    """What levels that say the same have in common: 20, 20.0, "20" and "20 %"; "10ms" and "0.01s"; "on" and True.
+    """A common value for levels that mean the same: 20, 20.0, "20" and "20 %"; "10ms" and "0.01s"; "on" and True.
 
-    Whether a bare number is one of seconds or of bytes it does not know, so that 10 and "10s" are two.
+    It does not know whether a bare number means seconds or bytes, so that 10 and "10s" are different.
 
     >>> level_value("0 %") == level_value(0), level_value("1KiB") == level_value("1024B")
     (True, True)
@@ -77,7 +77,7 @@ def level_value(level: object) -> object:
 
 
 def is_zero(level: object) -> bool:
-    """Whether a level that a user wrote is the number 0, of whatever unit: 0, 0.0, "0", "0 %", "0MiB"."""
+    """Whether a level written by a user is the number 0, in any unit: 0, 0.0, "0", "0 %", "0MiB"."""
     try:
         return not isinstance(level, bool) and isinstance(level, Scalar) and quantity(level)[0] == 0
     except ValueError:
@@ -112,12 +112,12 @@ def format_duration(seconds: float) -> str:
 
 
 def format_confidence(*confidences: float) -> str:
-    """The level of intervals for people, of several each: "95 %", "99.9 %", "90 % or 95 %"."""
+    """The level of intervals for people, for one or several: "95 %", "99.9 %", "90 % or 95 %"."""
     return " or ".join(f"{100 * confidence:.6g} %" for confidence in sorted(set(confidences)))
 
 
 def format_time(ns: float | None) -> str:
-    """A time with three significant digits and the unit that suits it: "812 ns", "45.2 µs", "1.30 ms"."""
+    """A time with three significant digits and a suitable unit: "812 ns", "45.2 µs", "1.30 ms"."""
     if ns is None:
         return "–"
     magnitude = abs(ns)
@@ -135,12 +135,12 @@ def plural(n: int, noun: str, plural_noun: str | None = None) -> str:
 
 
 def on_cpus(cpus: Sequence[int] | None) -> str:
-    """ " on CPU 3", " on CPUs 0, 2"; empty where none are named."""
+    """ " on CPU 3", " on CPUs 0, 2"; empty if none are named."""
     return f" on CPU{'s' if len(cpus) > 1 else ''} {', '.join(map(str, cpus))}" if cpus else ""
 
 
 def format_count(n: int | None) -> str:
-    """A count with a thin grouping: "126 480"."""
+    """A count with thin grouping: "126 480"."""
     return "–" if n is None else f"{n:,}".replace(",", " ")
 
 
@@ -168,7 +168,7 @@ def _three_digits(x: float) -> str:
 
 
 def duration_text(ns: int) -> str:
-    """A duration as a user would write it, exactly: "10ms". A bare number would be read as seconds."""
+    """A duration in the user's notation, exactly: "10ms". A bare number would be read as seconds."""
     for unit, unit_ns in (("s", NS_PER_S), ("ms", 10**6), ("us", 10**3)):
         if ns % unit_ns == 0:
             return f"{ns // unit_ns}{unit}"

@@ -1,4 +1,4 @@
-"""What a value is that a user wrote in a file or as an option, and what is wrong with it, in words."""
+"""Describes what is wrong with a value that a user wrote in a file or as an option."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-DURATION = "duration"  # what the schema of one calls its format
+DURATION = "duration"  # its format in a schema
 
-# What a value is not, by the type of pydantic's error without what follows the first _.
+# What a value is not, by the type of pydantic's error without the part after the first _.
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -32,7 +32,7 @@ def plain(number: Any) -> str:
 
 
 def what_is_wrong(error: Any, text: Callable[[Any], str] = plain) -> str | None:
-    """ "'many' is not a whole number", "0 must be at least 1", of an error of pydantic; None where its words will do.
+    """ "'many' is not a whole number", "0 must be at least 1", for an error of pydantic; None if its own words suffice.
 
     `text` is how a number of the field is written.
     """
@@ -45,7 +45,7 @@ def what_is_wrong(error: Any, text: Callable[[Any], str] = plain) -> str | None:
         limit = error["ctx"][bound]
         try:
             shown = text(type(limit)(given))
-        except ValueError:  # as it was written, "0Mbit"
+        except ValueError:  # as written, "0Mbit"
             shown = str(given)
         return f"{shown} {words} {text(limit)}"
     if error["type"] == "literal_error":
@@ -63,7 +63,7 @@ def _is_nan(given: Any) -> bool:
 
 
 def plain_schema(schema: Any) -> None:
-    """Defaults as people write them, and no titles that only repeat the keys."""
+    """Defaults in the user's notation, and no titles that only repeat the keys."""
     if isinstance(schema, list):
         for part in schema:
             plain_schema(part)

@@ -1,4 +1,4 @@
-"""Of which version this is: of the package, what records its runs, and what it writes into other formats."""
+"""The version of the package, which is recorded in runs and written into other formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits that a signal ends at once, and that say what they are for.
+"""Waits that a signal ends at once, and that report their purpose.
 
     wait = Wait("root's LTTng lock", limit_s=600)
     while not taken():
@@ -6,8 +6,8 @@
             raise Unavailable(...)
         wait.pause()
 
-After ANNOUNCE_AFTER_S a wait says once what it is for. Signals that are noted instead of raised (a run's) end it within
-STEP_S: whoever notes them says so with `signals_raise`.
+After ANNOUNCE_AFTER_S a wait reports its purpose once. Signals that are recorded instead of raised (in a run) end it
+within STEP_S: the recorder registers them with `signals_raise`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _tellers: list[Callable[[str], None]] = [_to_stderr]
 
 @contextlib.contextmanager
 def signals_raise(check: Callable[[], None]) -> Iterator[None]:
-    """Within this context every wait of the main thread calls `check`, which raises where a signal came."""
+    """Within this context every wait of the main thread calls `check`, which raises if a signal came."""
     _checks.append(check)
     try:
         yield
@@ -49,7 +49,7 @@ def signals_raise(check: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def told_to(teller: Callable[[str], None]) -> Iterator[None]:
-    """Within this context what a wait is for is told to `teller` ("waiting for ..."), and not on stderr."""
+    """Within this context the purpose of a wait goes to `teller` ("waiting for ..."), and not to stderr."""
     _tellers.append(teller)
     try:
         yield
@@ -58,18 +58,18 @@ def told_to(teller: Callable[[str], None]) -> Iterator[None]:
 
 
 def tell(text: str) -> None:
-    """Says what takes long, to whoever it is told to: a line on stderr, or the display of a run."""
+    """Reports a slow activity: as a line on stderr, or to the display of a run."""
     _tellers[-1](text)
 
 
 def raise_if_interrupted() -> None:
-    """Raises Interrupted where a signal came that was noted. Other threads than the main one are left alone."""
+    """Raises Interrupted if a signal was recorded. Other threads than the main one are not affected."""
     if _checks and threading.current_thread() is threading.main_thread():
         _checks[-1]()
 
 
 class Wait:
-    """One wait. `what` comes after "waiting for", and is asked for when it is said."""
+    """One wait. `what` comes after "waiting for", and is evaluated when it is reported."""
 
     def __init__(
         self,
@@ -97,22 +97,22 @@ class Wait:
 
     @property
     def step_s(self) -> float:
-        """For how long to wait for an event before the next `look`."""
+        """How long to wait for an event before the next `look`."""
         left_s = STEP_S if self._limit_s is None else self._limit_s - self.passed_s
         return max(0.0, min(STEP_S, left_s))
 
     @property
     def silent_for_s(self) -> float:
-        """How long until it has to say what it is for; infinite where it has."""
+        """How long until it must report its purpose; infinite if it has."""
         return math.inf if self._announced else max(0.0, ANNOUNCE_AFTER_S - self.passed_s)
 
     def look(self) -> None:
-        """To be called at least every STEP_S. Raises Interrupted where a signal came."""
+        """Must be called at least every STEP_S. Raises Interrupted if a signal came."""
         raise_if_interrupted()
         self.say()
 
     def say(self) -> None:
-        """Says what it is for, once, where it is time to; for waits that no signal may end."""
+        """Reports its purpose once, if it is due; for waits that no signal may end."""
         if self.silent_for_s <= 0:
             self._announced = True
             what = self._what if isinstance(self._what, str) else self._what()
@@ -120,16 +120,16 @@ class Wait:
             tell(f"waiting for {one_line(what)}{limit}")
 
     def pause(self, seconds: float = STEP_S) -> None:
-        """One step, of STEP_S at most. Raises Interrupted where a signal came."""
+        """One step, of STEP_S at most. Raises Interrupted if a signal came."""
         self.look()
         self._sleep(min(seconds, self.step_s))
         raise_if_interrupted()
 
 
 def work(function: Callable[[], _Result], what: str, *, unwanted: Callable[[_Result], None] | None = None) -> _Result:
-    """What `function` returns, which computes for long in native code: while a thread does, it runs no handlers of
-    signals, so it gets a thread of its own, and a signal ends the wait for it. What nobody waits for any more is given
-    to `unwanted`.
+    """The result of `function`, which computes for long in native code: during that, a thread runs no signal handlers,
+    so it gets its own thread, and a signal ends the wait for it. A result that is no longer awaited is passed to
+    `unwanted`.
     """
     if threading.current_thread() is not threading.main_thread():
         return function()
@@ -170,8 +170,8 @@ def work(function: Callable[[], _Result], what: str, *, unwanted: Callable[[_Res
 
 
 def begin(function: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Begins what waits for another program, in a thread of its own, beside what the caller does next. What is returned
-    waits for it and returns what `function` did; it raises what that raised, and Interrupted.
+    """Starts a function that waits for another program, in its own thread, beside the caller's next work. The returned
+    callable waits for it and returns its result; it raises the function's exceptions, and Interrupted.
     """
     asked = _InThread(function)
 

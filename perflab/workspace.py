@@ -1,10 +1,10 @@
-"""perflab below a prefix: where its own files are, and the Python packages that it needs in a colcon workspace.
+"""perflab below a prefix: the location of its own files, and the Python packages that it needs in a colcon workspace.
 
-A wheel has its prefix within the package. pip brings the packages of pyproject.toml along; `colcon build` does not, and
-several of them are newer than the distribution's. They lie in a folder that perflab alone has on its path,
-<prefix>/lib/perflab/python, so that the other programs of the workspace keep the numpy that ROS 2 was built with.
+pip installs the packages of pyproject.toml; `colcon build` does not, and several of them are newer than the
+distribution's. They are in a folder that only perflab has on its path, <prefix>/lib/perflab/python, so that the other
+programs of the workspace keep the numpy that ROS 2 was built with. A wheel has its prefix within the package.
 
-Also runs where Python is too old for perflab, to say so.
+Also runs if Python is too old for perflab, to report that.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def prefix() -> Path | None:
 
 
 def installed(*below: str) -> Path:
-    """A path below the prefix of this package, or where that is not there, below Python's own; it need not exist."""
+    """A path below the prefix of this package, or if that does not exist, below Python's own; it need not exist."""
     own = prefix()
     places = [own / Path(*below)] if own else []
     return next((place for place in places if place.exists()), Path(sys.prefix, *below))
 
 
 def prepare() -> str | None:
-    """Makes the Python packages of a colcon workspace importable; one line where perflab cannot run with them.
+    """Makes the Python packages of a colcon workspace importable; returns one line if perflab cannot run with them.
 
-    Does nothing where perflab was not installed by colcon.
+    Does nothing if perflab was not installed by colcon.
     """
     own = prefix()
     needed = own / "lib" / "perflab" / "requirements.txt" if own else None
@@ -56,7 +56,7 @@ def prepare() -> str | None:
 
 
 def _is_here(requirement: str) -> bool:
-    from importlib import metadata  # takes a third of a start
+    from importlib import metadata  # importing it takes a third of a start
 
     name, _, version = requirement.partition("==")
     try:

@@ -1,6 +1,6 @@
-"""The command line: one thin module per verb. This one turns every end of a command into an exit code and one line.
+"""The command line: one thin module per verb. Turns every end of a command into an exit code and one line.
 
-Its own imports are few, so that Ctrl-C is met by `main` already while the others are being imported.
+It imports little, so that `main` handles Ctrl-C even while the other modules are being imported.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 DEBUG_VARIABLE = "PERFLAB_DEBUG"
 INTERRUPTED = 130
 
-# Of an error without a file name: of stdout, for who writes a file says itself which.
+# For errors without a file name, i.e. of stdout; writers of files name the file themselves.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code is that of the documentation. Prints at most one line of error."""
-    # Importing makes many objects that stay. Python looks for garbage after every 700 of them, which takes 5 % of a
-    # start, and after every 100,000 still 3 % of a report; for the whole process 500,000 will do.
+    """Runs one command and returns the documented exit code. Prints at most one line on error."""
+    # Imports create many objects that live for the whole process. Python's garbage collector runs after every 700
+    # allocations by default, which takes 5% of a start, and after every 100,000 still 3% of a report; 500,000 is enough
+    # for the whole process.
     gc.set_threshold(500_000)
     late_methods.install()
     try:
         _prepare_streams()
         with output.guarded(), warnings.catch_warnings():
             if not os.environ.get(DEBUG_VARIABLE):
-                warnings.simplefilter("ignore")  # of libraries, to whoever writes programs
+                warnings.simplefilter("ignore")  # of libraries, for people who write programs
             if not completion.asked():
                 warnings.simplefilter("always", LeftOut)
                 warnings.showwarning = _show
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
     finally:
-        if arguments is None:  # the process ends: to look for garbage in all that is left takes a tenth of an answer
+        # The process is about to end: a final garbage collection takes a tenth of an answer's time
+        if arguments is None:
             gc.freeze()
 
 
@@ -76,7 +78,7 @@ def _run(arguments: Sequence[str] | None) -> int:
             f"{error.format_message().rstrip('.')} (`{_help_command(error)}` explains)", BadInput.exit_code
         )
     except BrokenPipeError:
-        # The reader went away (`perflab show RUN | head`); say nothing more.
+        # The reader closed the pipe (`perflab show RUN | head`); print nothing more.
         _silence(sys.stdout)
         return 1
     except Abort:
@@ -86,24 +88,22 @@ def _run(arguments: Sequence[str] | None) -> int:
             _silence(sys.stdout)
             return _complain(f"cannot write to stdout: {error.strerror}", 1)
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
-            return _complain(
-                "there is not enough memory; free some, or raise the limit (`ulimit -v`)", Unavailable.exit_code
-            )
+            return _complain("out of memory; free some, or raise the limit (`ulimit -v`)", Unavailable.exit_code)
         if os.environ.get(DEBUG_VARIABLE):
             import traceback
 
             traceback.print_exc()
-        if isinstance(error, OSError) and error.filename is not None:  # of a machine, and not of a mistake in perflab
+        if isinstance(error, OSError) and error.filename is not None:  # an error of the machine, not of perflab
             return _complain(f"{os.fsdecode(error.filename)}: {error.strerror}", 1)
         name = type(error).__name__
         return _complain(f"{name}: {error} (unexpected; set {DEBUG_VARIABLE}=1 for the traceback)", 1)
-    if result == INTERRUPTED:  # no command returns it; typer does where one raised KeyboardInterrupt
+    if result == INTERRUPTED:  # no command returns this; typer does after KeyboardInterrupt
         raise KeyboardInterrupt
     return result if isinstance(result, int) else 0
 
 
 def _prepare_streams() -> None:
-    """Standard streams that exist, and that print what their encoding lacks as "?"."""
+    """Opens missing standard streams, and makes them print characters outside their encoding as "?"."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -113,7 +113,7 @@ def _prepare_streams() -> None:
 
 
 def _silence(stream: TextIO) -> None:
-    """Drops what the stream still holds, also when the interpreter ends."""
+    """Discards what the stream still buffers, so that nothing is written when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

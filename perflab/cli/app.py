@@ -1,4 +1,4 @@
-"""The application: which verbs there are. Their modules are imported when they are needed."""
+"""The application and its list of verbs. A verb's module is imported when the verb is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from perflab.cli.commands import CommandAfterDashes, GroupedCommand, late
 from perflab.errors import Unavailable
 from perflab.version import __version__
 
-# Reports were seen to reserve 1.5 GB on two CPUs; each thread of OpenBLAS and of polars reserves more, and uses little.
+# Reports reserve up to 1.5 GB on two CPUs; each thread of OpenBLAS and of polars reserves more address space, and uses
+# little of it.
 LEAST_ADDRESS_SPACE = 2 << 30
 ADDRESS_SPACE_PER_CPU = 128 << 20
 
@@ -42,12 +43,12 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-# What these do needs little: what is there, what is missing, what was left.
+# These verbs need little memory: they list what exists, what is missing, and leftovers.
 _LIGHT = ("list", "doctor", "clean")
 
 
 def _check_address_space() -> None:
-    """Libraries that calculate end the whole process where they may not have more. Raises Unavailable."""
+    """Numerical libraries abort the process when they run out of address space. Raises Unavailable."""
     import os
     import resource
 
@@ -55,8 +56,8 @@ def _check_address_space() -> None:
     least = LEAST_ADDRESS_SPACE + (os.cpu_count() or 1) * ADDRESS_SPACE_PER_CPU
     if limit not in (resource.RLIM_INFINITY, -1) and limit < least:
         raise Unavailable(
-            f"this process may have {limit >> 20} MiB of address space, and needs {least >> 20}: "
-            f"raise the limit with `ulimit -v {least >> 10}` or `ulimit -v unlimited`"
+            f"this process is limited to {limit >> 20} MiB of address space, and needs {least >> 20}: raise the "
+            f"limit with `ulimit -v {least >> 10}` or `ulimit -v unlimited`"
         )
 
 

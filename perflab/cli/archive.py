@@ -1,4 +1,4 @@
-"""`perflab archive`: a run as one file, checked, and back."""
+"""`perflab archive`: packs a run into one file, checks the file, and unpacks it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def archive(
         ),
     ] = None,
     check: Annotated[
-        Path | None, typer.Option("--check", metavar="FILE", help="Read an archive and compare every sum in it.")
+        Path | None, typer.Option("--check", metavar="FILE", help="Read an archive and verify every checksum in it.")
     ] = None,
     extract: Annotated[
         Path | None, typer.Option("--extract", metavar="FILE", help="Unpack an archive into a run directory.")
@@ -41,40 +41,40 @@ def archive(
             "--output",
             "-o",
             metavar="PATH",
-            help="The archive, .tar.gz or .tar.xz, default <run>.tar.gz here; with --extract the run directory, "
-            "default one of the run's name here.",
+            help="Where to write the archive, .tar.gz or .tar.xz, default <run>.tar.gz here; with --extract the "
+            "run directory, default the run's name here.",
         ),
     ] = None,
     without_records: Annotated[
         bool,
-        typer.Option("--without-records", help="Leave out processes/*.jsonl: summary and tables remain."),
+        typer.Option("--without-records", help="Leave out processes/*.jsonl; the summary and tables remain."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> int:
     """Pack a run into one file, check such a file, or unpack it.
 
-    The same run always gives the same bytes; the file is read back before it gets its name.
+    The same run always gives the same bytes; the file is read back and verified before it gets its final name.
     """
     from perflab.experiment import archive as archives
 
     if sum(word is not None for word in (run, check, extract)) != 1:
-        raise BadInput("name one thing to do: `perflab archive RUN`, `--check FILE` or `--extract FILE`")
+        raise BadInput("choose one action: `perflab archive RUN`, `--check FILE` or `--extract FILE`")
     if without_records and run is None:
-        raise BadInput("--without-records belongs to the writing of an archive: `perflab archive RUN`")
+        raise BadInput("--without-records applies only when an archive is written: `perflab archive RUN`")
     if check is not None:
         if output is not None:
             raise BadInput("--check writes nothing: leave out --output")
         with phase(f"checking {check}"):
             checked = archives.check(check)
-        _print(checked, "every sum is right", as_json)
+        _print(checked, "all checksums match", as_json)
     elif extract is not None:
         with phase(f"unpacking {extract}"):
             done = archives.extract(extract, output)
-        _print(done, f"see it:  perflab show {shlex.quote(done.path)}", as_json)
+        _print(done, f"show it: perflab show {shlex.quote(done.path)}", as_json)
     elif run is not None:
         with phase(f"packing {run}"):
             written = _write(run, output, not without_records)
-        _print(written, "read back, every sum is right", as_json)
+        _print(written, "read back, all checksums match", as_json)
     return 0
 
 
@@ -86,7 +86,7 @@ def _write(word: str, output: Path | None, with_records: bool) -> Archive:
 
     directory = rundir.open_run(word)
     if controller_state(directory.read_manifest(), Host()) == RUNNING:
-        raise BadInput(f"{directory.path} is still going on; archive it when it has ended")
+        raise BadInput(f"{directory.path} is still running; archive it when it has ended")
     target = output if output is not None else Path(f"{directory.path.resolve().name}{archives.SUFFIXES[0]}")
     return archives.write(directory, target, with_records=with_records)
 

@@ -1,4 +1,4 @@
-"""`perflab check`: a run against a performance target, or against an earlier run as a regression gate."""
+"""`perflab check`: compares a run with a performance target, or with an earlier run as a regression gate."""
 
 from __future__ import annotations
 
@@ -54,35 +54,35 @@ def check(
         str | None,
         typer.Option(
             metavar="RUN",
-            help="An earlier run that this one must not be worse than.",
+            help="An earlier run; this run must not be worse.",
             autocompletion=complete_run,
             show_default=False,
         ),
     ] = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="What the trials cannot decide fails too.", rich_help_panel="With --baseline"),
+        typer.Option("--strict", help="Fail also for undecided figures.", rich_help_panel="With --baseline"),
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the verdicts as JUnit XML too.", show_default=False)
+        Path | None, typer.Option(metavar="FILE", help="Also write the verdicts as JUnit XML.", show_default=False)
     ] = None,
     as_json: AsJson = False,
     **values: Any,
 ) -> int:
     """Check a run against a target, an earlier run, or both.
 
-    With a target no figure may be above its bound; one that was not measured is a miss. With a baseline a figure fails
-    that is shown to be worse by more than the margin. Exit code 1 where anything fails.
+    With a target, every figure must be at or below its bound; a figure that was not measured is a miss. With a
+    baseline, a figure fails if it is shown to be worse by more than the margin. Exit code 1 if anything fails.
     """
     from perflab.cli.compare import Rules
     from perflab.runs.rundata import open_run
 
     if target is None and baseline is None:
-        raise BadInput("there is nothing to check against; give --target FILE, --baseline RUN, or both")
+        raise BadInput("nothing to check against; give --target FILE, --baseline RUN, or both")
     of_baseline = options.typed(context) & {"margin", "metric", "alpha", "strict"}
     if baseline is None and of_baseline:
         given = min(of_baseline)
-        raise BadInput(f"--{given} says how to compare with an earlier run; give --baseline RUN, or leave it out")
+        raise BadInput(f"--{given} applies to a comparison with an earlier run; add --baseline RUN, or leave it out")
     wanted = None if target is None else open_target(target)
     data = open_run(run, with_tables=wanted is not None)
     earlier = None if baseline is None else open_run(baseline, with_tables=False)
@@ -131,7 +131,7 @@ def _missed(checked: Json) -> list[str]:
 
 
 def _suite(checked: Json) -> Suite:
-    """The verdicts on a target for JUnit."""
+    """The verdicts for a target, as JUnit XML."""
     from perflab.report.junit import Case, Suite
 
     cases = []
@@ -156,7 +156,7 @@ def _check(data: RunData, target: Target | None) -> Json:
 
     results = data.summary.results
     if not results:
-        raise BadInput(f"{data.path} holds no trial that recorded anything")
+        raise BadInput(f"{data.path} has no trial with records")
     if target is None:
         return {"run": data.name, "target": None, "results": [], "notes": list(data.notes)}
     _check_workload(data, target, results)
@@ -178,13 +178,13 @@ def _check(data: RunData, target: Target | None) -> Json:
 
 
 def _check_workload(data: RunData, target: Target, results: Sequence[Result]) -> None:
-    """Raises BadInput where a result is of another workload, none of whose processes is the one that is bounded."""
+    """Raises BadInput if a result's workload has no process that the target bounds."""
     for result in results:
         names = {*result.workload.split("+"), *(p.process for p in result.resources.processes)}
         if target.topology is not None and target.topology not in names:
             raise BadInput(
-                f"--target {target.path} is for {target.topology}, and {data.name} measured {result.workload}: "
-                f"their figures are not comparable; check a run of {target.topology}"
+                f"--target {target.path} is for {target.topology}, but {data.name} measured {result.workload}; "
+                f"check a run of {target.topology}"
             )
 
 
@@ -198,7 +198,7 @@ def _result(data: RunData, target: Target, result: Result) -> Json:
     foreign = data.origin != PERFLAB
     measured = targets.measured(result, chosen, machine_cpus(data.manifest.host), one_class_of_loss=foreign)
     mean, last = _current_rss(_trials_of(data, result), names)
-    # What is not compared but belongs to it.
+    # Shown beside the compared figures.
     beside: dict[str, Json] = {
         "cpu_perc": {"cpu_percent_of_one_cpu": added(p.cpu_percent_mean for p in chosen)},
         "rss_KB": {"rss_kb_mean": mean, "rss_kb_last": last},
@@ -215,7 +215,7 @@ def _result(data: RunData, target: Target, result: Result) -> Json:
 
 
 def _trials_of(data: RunData, result: Result) -> list[TrialTables]:
-    """The tables of the trials that a result merges."""
+    """The tables of the trials merged in a result."""
     numbers = {trial.trial for trial in result.merged}
     return [trial for trial in data.trials if trial.number in numbers]
 
@@ -248,11 +248,11 @@ def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str
     if target.topology_file:
         stem = Path(target.topology_file).stem
         if not all(stem in workload.split("+") for workload in workloads):
-            notes.append(f"the target is for {stem}, the run is of {', '.join(sorted(workloads))}")
+            notes.append(f"the target is for {stem}, but the run measured {', '.join(sorted(workloads))}")
     if target.platform:
         machine = _machine(data)
         if target.platform.lower() not in machine.lower():
-            notes.append(f"the target is for {target.platform}; this was measured on {machine}")
+            notes.append(f"the target is for {target.platform}, but this was measured on {machine}")
     if (note := beside_irobot(result.phase for result in results)) is not None:
         notes.append(note)
     if (differing := _differing(data, target, results)) is not None:
@@ -262,7 +262,7 @@ def _notes(data: RunData, target: Target, results: Sequence[Result]) -> list[str
             notes.append(f"{label}: {failed}" if len(results) > 1 else failed)
     incomplete = [r for r in results if not r.coverage.complete]
     if incomplete:
-        notes.append("not every process wrote its last record: what was lost at the end is not known")
+        notes.append("not every process wrote its last record, so losses at the end are unknown")
     return notes
 
 
@@ -274,7 +274,7 @@ def _machine(data: RunData) -> str:
     cpus = machine_cpus(data.manifest.host)
     if cpus is not None:
         words.append(f"{cpus} CPUs" if cpus > 1 else "1 CPU")
-    return ", ".join(words) or "a machine that is not recorded"
+    return ", ".join(words) or "an unrecorded machine"
 
 
 _THRESHOLDS = (
@@ -286,7 +286,7 @@ _THRESHOLDS = (
 
 
 def _differing(data: RunData, target: Target, results: Sequence[Result]) -> str | None:
-    """Which options that decide the verdict the run was not made with."""
+    """The options that affect the verdict and that differ from the run's."""
     try:
         words = shlex.split((target.additional_options or "").replace("=", " "))
     except ValueError:
@@ -327,7 +327,7 @@ def _print(out: Console, checked: Json) -> None:
 
 
 def _table(figures: Sequence[Json]) -> Table[Json]:
-    """The figures of a target, and whether each was met."""
+    """The figures of a target, and whether the run met each."""
     from perflab.columns import Cell, Column, Table
 
     return Table(
@@ -386,7 +386,7 @@ def _gate(run: RunData, baseline: RunData, rules: Rules, *, strict: bool) -> Jso
         paired=baseline.is_paired(run),
     )
     warnings = _other_circumstances(run, baseline, found.pairs)
-    warnings += [f"{name} is in {baseline.name} alone" for name in _names(found.only_first, baseline)]
+    warnings += [f"{name} is only in {baseline.name}" for name in _names(found.only_first, baseline)]
     undecided = sum(c.verdict == UNDECIDED for c in checks)
     return {
         "baseline": baseline.name,
@@ -397,12 +397,12 @@ def _gate(run: RunData, baseline: RunData, rules: Rules, *, strict: bool) -> Jso
         "checks": [_document(c, names[id(c.match)]) for c in checks],
         "undecided": undecided,
         "warnings": warnings,
-        "notes": [f"{name} is in {run.name} alone" for name in _names(found.only_second, run)],
+        "notes": [f"{name} is only in {run.name}" for name in _names(found.only_second, run)],
     }
 
 
 def _failures(gated: Json) -> list[str]:
-    """What the command ends with, one line for each kind; nothing where the run passes."""
+    """The last lines of output, one for each kind of failure; empty if the run passes."""
     checks, lines = gated["checks"], []
     failed = [c for c in checks if c["verdict"] == "failed"]
     if failed:
@@ -431,14 +431,14 @@ def _print_gate(out: Console, gated: Json) -> None:
         out.print(Text(f"{name}, against {gated['baseline']}", "bold"))
         out.print()
         print_rows(out, _table_of_gate(checks))
-        for c in checks:  # a narrow terminal leaves out the column that says why
+        for c in checks:  # a narrow terminal omits the column with the reason
             if c["verdict"] == "failed":
                 out.print(Text(f"{c['words']}: {c['reason']}", "red"))
         out.print()
     if gated["undecided"]:
         what = f"{gated['undecided']} of {len(gated['checks'])} figures are undecided"
         passes = "and fail (--strict)" if gated["strict"] else "and pass; with --strict they fail"
-        out.print(Text(f"Warning: {what}: the trials are too few or scatter too much, {passes}.", "yellow"))
+        out.print(Text(f"Warning: {what}: too few trials or too much scatter, {passes}.", "yellow"))
 
 
 def _table_of_gate(checks: Sequence[Json]) -> Table[Json]:
@@ -460,7 +460,7 @@ def _table_of_gate(checks: Sequence[Json]) -> Table[Json]:
 
 
 def _suite_of_gate(gated: Json) -> Suite:
-    """For JUnit. What is undecided is skipped, or a failure if strict."""
+    """For JUnit. An undecided figure is skipped, or fails if strict."""
     from perflab.report.junit import Case, Suite
 
     cases = []
@@ -477,14 +477,15 @@ def _suite_of_gate(gated: Json) -> Suite:
 
 
 def _check_comparable(pairs: Sequence[Match], run: RunData, baseline: RunData) -> None:
-    """Figures of other workloads or of longer trials are other figures: maxima and counts grow with the length."""
+    """Figures of other workloads or of longer trials are not comparable: maxima and counts grow with the trial's
+    length."""
     for pair in pairs:
         for old, new, what in (
             (pair.first.workload, pair.second.workload, "workload"),
             (pair.first.duration_s, pair.second.duration_s, "duration of a trial"),
         ):
             if old != new:
-                differ = f"the {what} is {_value(new)}, there {_value(old)}"
+                differ = f"the {what} is {_value(new)}, in the baseline {_value(old)}"
                 raise BadInput(f"{run.name} cannot be checked against {baseline.name}: {differ}")
 
 
@@ -493,7 +494,7 @@ def _value(value: Any) -> str:
 
 
 def _other_circumstances(run: RunData, baseline: RunData, pairs: Sequence[Match]) -> list[str]:
-    """What may be why the figures differ, other than what is being checked."""
+    """Differences between the runs, other than the one under test, that may explain a difference in figures."""
     warnings = []
     old_host, new_host = baseline.manifest.host, run.manifest.host
     for key in _HOST:
@@ -508,14 +509,14 @@ def _other_circumstances(run: RunData, baseline: RunData, pairs: Sequence[Match]
     ]
     graphs = [r.manifest.workload.graph for r in (baseline, run)]
     if all(graphs) and graphs[0] != graphs[1]:
-        warnings.append(f"the graph of the workload is not that of {baseline.name}")
+        warnings.append(f"the workload's graph differs from that of {baseline.name}")
     for pair in pairs:
-        warnings += [f"not the same was asked for: {words}" for words in pair.differing]
+        warnings += [f"the options differ: {words}" for words in pair.differing]
     return list(dict.fromkeys(warnings))
 
 
 def _settings(run: RunData) -> Json:
-    """Those of a run; None where its files say nothing of one, nor of any part of it."""
+    """Values recorded by a run; None if its files have neither the whole nor any part."""
     known = models.as_json(run.manifest.settings)
     parts = {key: value.values() for key, value in known.items() if isinstance(value, dict)}
     return {key: None if all(v is None for v in parts.get(key, (value,))) else value for key, value in known.items()}

@@ -1,4 +1,4 @@
-"""`perflab clean`: removes what a perflab that was killed left behind."""
+"""`perflab clean`: removes leftovers of killed perflab processes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def clean(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Say what is left, and remove nothing.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="List leftovers, but remove nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> int:
-    """Remove what runs left behind whose perflab was killed.
+    """Remove what runs left behind when their perflab was killed.
 
-    Processes, shared memory, temporary folders and half-written files, as the run recorded them; a trial that was
-    running is marked. Settings of the kernel are set back, without RUN those of all runs. Runs that still go on are
-    not touched, and results stay.
+    Removes the processes, shared memory, temporary folders and half-written files that the run recorded; marks the
+    trial that was running. Restores kernel settings; without RUN, those of all runs. Runs still in progress and all
+    results are left alone.
     """
     from perflab.experiment import clean as cleaning
     from perflab.host import Host
@@ -70,14 +70,14 @@ def clean(
 
 
 def _found(path: Path, host: Host, *, named: bool, notes: list[str]) -> list[Leftover]:
-    """What is left of one run; among all runs a damaged one must not keep the others from being cleaned."""
+    """Leftovers of one run; a damaged run does not keep the others from being cleaned."""
     from perflab.experiment import clean as cleaning
     from perflab.runs import rundir
 
     try:
         state = controller.controller_state(rundir.RunDirectory(path, created=False).read_manifest(), host)
         if state == controller.RUNNING:
-            notes.append(f"{path} is still going on: left alone")
+            notes.append(f"{path} is still running: left alone")
         elif state == controller.ELSEWHERE and not (path / rundir.SUMMARY).exists():
             notes.append(f"{path} was started on another machine or in another container: left alone")
         return cleaning.find([path], host)

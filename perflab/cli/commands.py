@@ -1,6 +1,6 @@
-"""The commands that typer makes of verbs: late, with the options in groups, with a command line after --.
+"""Builds the commands of verbs lazily, with grouped options and an optional command line after --.
 
-Help is plain text: it reads the same in a terminal, a pipe and a narrow window.
+Help is plain text, so that it reads the same in a terminal, a pipe and a narrow window.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from typer._click.formatting import HelpFormatter
 
 
-_COLUMN = 26  # of the options; what is longer has its help in the next line
+_COLUMN = 26  # width of the option column; the help of a longer option starts on the next line
 
 
-# Where the words after -- are kept in a context.
+# The words after --, kept in a context.
 COMMAND_KEY = "perflab.command"
 
-# What a verb has whose **values stand for parameters: a function that makes them.
+# An attribute of a verb with **values: the function that makes the parameters for which they stand.
 PARAMETERS = "make_parameters"
 _VERB = "verb"
 _PROGRESS = phases.OPTION.removeprefix("--")
 
 
 def late(module: str, name: str) -> Callable[[], int]:
-    """A verb of a module that is imported when it is needed: to import all of them takes longer than most answers."""
+    """A verb whose module is imported on first use: importing all of them takes longer than most answers."""
 
     def stub() -> int:
-        raise AssertionError("LateCommand puts the verb in its place")
+        raise AssertionError("LateCommand replaces it with the real verb")
 
     setattr(stub, _VERB, (module, name))
     return stub
 
 
 class LateCommand(TyperCommand):
-    """A command that `late` made of a verb. Where the verb makes its parameters itself, it does so now."""
+    """A command that `late` made from a verb. If the verb makes its own parameters, it makes them here."""
 
     def get_params(self, ctx: Context) -> list[Parameter]:
         if (verb := self._verb()) is not None:
@@ -67,7 +67,7 @@ class LateCommand(TyperCommand):
 
     @property
     def _place(self) -> tuple[str, str] | None:
-        """Module and name of the verb; None where it stands in its place already."""
+        """Module and name of the verb; None once the verb is loaded."""
         return getattr(self.callback, _VERB, None)
 
     def _verb(self) -> Callable[..., int] | None:
@@ -80,8 +80,8 @@ class LateCommand(TyperCommand):
 
 @dataclass(frozen=True)
 class _Plain(RuntimeParam):
-    """Texts, paths and defaults as they are. All else is typer's, which imports pydantic for it: that takes longer than
-    many an answer.
+    """Converts texts, paths and defaults without typer. Everything else is left to typer, which imports pydantic: that
+    takes longer than many answers.
     """
 
     descriptor: TypeDescriptor
@@ -100,12 +100,12 @@ def _coercion(descriptor: TypeDescriptor) -> RuntimeParam:
     return _Plain(descriptor.parameter_info, descriptor.annotation, descriptor)
 
 
-# There is no other place for it, and pydantic would be imported even for options that are not given.
+# typer has no other place for it, and its models would import pydantic even for options that are not given.
 setattr(typer.core, "build_runtime_param", _coercion)  # noqa: B010 - it exports the name to nobody
 
 
 def _docstring(module: str, function: str) -> str:
-    """That of a function of a module, which is not run for it: the help names every verb."""
+    """The docstring of a function, read from the module's source without importing it: the help lists every verb."""
     found = importlib.util.find_spec(module)
     assert found is not None and found.origin is not None
     code = SourceFileLoader(module, found.origin).get_code(module)
@@ -127,7 +127,7 @@ def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
     parameters.append(_progress(parameters))
 
     def called(**values: Any) -> int:
-        del values[_PROGRESS]  # chosen when it was read
+        del values[_PROGRESS]  # chosen when the file was read
         return verb(**values)
 
     called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ def _with_parameters(verb: Callable[..., int]) -> Callable[..., int]:
 
 
 def _progress(beside: Sequence[inspect.Parameter]) -> inspect.Parameter:
-    """--progress, which stands with the last of a command's own options."""
+    """--progress, placed after a command's own options."""
     said = [getattr(a, "rich_help_panel", None) for p in beside[-1:] for a in getattr(p.annotation, "__metadata__", ())]
     option = typer.Option(
         phases.OPTION,
@@ -164,7 +164,7 @@ def _choose(context: typer.Context, mode: str) -> str:
 
 
 class GroupedCommand(LateCommand):
-    """A command whose options stand under their `rich_help_panel`, in order of first appearance."""
+    """A command whose options are listed under their `rich_help_panel`, in order of first appearance."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {"Arguments": []}
@@ -182,7 +182,7 @@ class GroupedCommand(LateCommand):
 
 
 class CommandAfterDashes(GroupedCommand):
-    """A command of which everything behind the first -- is another command line, kept as it is."""
+    """A command that keeps everything after the first -- unchanged, as another command line."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         if "--" in args:

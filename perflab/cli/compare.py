@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from perflab.statistics.metrics import Metric
     from perflab.statistics.selection import Match
 
-MAX_HEADER = 28  # of a column; longer labels stand above the table
+MAX_HEADER = 28  # width of a column; longer labels are listed above the table
 
 SESSIONS = (
-    "several runs are several sessions: a drift of the machine between them cannot be told from an effect; "
-    "one run of all variants can tell"
+    "the runs are separate sessions: a machine drift between them looks like an effect; put all variants into one "
+    "run to avoid this"
 )
-NO_INTERVALS = "figures side by side, without intervals: whether a difference is more than chance, they do not say"
+NO_INTERVALS = "figures without intervals: they do not show whether a difference is more than chance"
 
 
 def _parameters() -> list[inspect.Parameter]:
@@ -43,9 +43,9 @@ def compare(
     as_json: AsJson = False,
     **values: Any,
 ) -> int:
-    """Show the figures of several runs, or of the results of one, side by side; ratios are to the first.
+    """Show the figures of several runs, or the results of one run, side by side; ratios are relative to the first.
 
-    Where there are several trials, also whether the differences are more than chance, by one value per trial.
+    With several trials, also test whether the differences are more than chance, with one value per trial.
     """
     from perflab.report.tables.side_by_side import Side, beside, differ_in_trials
     from perflab.runs.rundata import open_run
@@ -58,7 +58,7 @@ def compare(
         _check_distinct(data)
         sides = [Side(run, result) for run in data for result in run.summary.results]
         if len(sides) < 2:
-            raise BadInput("there is one result and nothing to compare it with; name another run")
+            raise BadInput("only one result, and nothing to compare it with; name another run")
         found, per_trial = beside(sides), differ_in_trials(sides)
         notes = [f"{run.name}: {note}" for run in data for note in run.notes]
         notes += [f"{b.label}: {failed}" for b in found if (failed := no_success(b.side.result)) is not None]
@@ -75,7 +75,7 @@ def compare(
             {
                 "notes": [*said, *notes],
                 "reference": found[0].label,
-                "counts": "mean of a trial" if per_trial else "all trials",
+                "counts": "mean over trials" if per_trial else "all trials",
                 "columns": [b.document() for b in found],
                 "statistics": models.as_json(statistics),
             }
@@ -93,7 +93,7 @@ class Rules:
 
     @staticmethod
     def of(asked: Statistics, runs: Sequence[RunData]) -> Rules:
-        """Of runs whose key figures are metrics too. Raises BadInput."""
+        """For runs whose key figures are also metrics. Raises BadInput."""
         from perflab.statistics.key_figures import kinds_in
         from perflab.statistics.metrics import chosen
 
@@ -102,7 +102,7 @@ class Rules:
 
 
 def _without_extras(run: RunData) -> RunData:
-    """Without the results of extra trials, which are slower and enter no statistics."""
+    """Without the results of extra trials, which are slower and excluded from statistics."""
     kept = tuple(result for result in run.summary.results if not result.is_extra)
     return replace(run, summary=replace(run.summary, results=kept))
 
@@ -112,7 +112,7 @@ def _check_distinct(data: Sequence[RunData]) -> None:
     paths = [run.path.resolve() for run in data]
     for number, path in enumerate(paths):
         if path in paths[:number]:
-            raise BadInput(f"{data[number].name} is named twice, and is compared with itself; name another run")
+            raise BadInput(f"{data[number].name} is named twice and would be compared with itself; name another run")
 
 
 # -- what is tested --------------------------------------------------------------------------------------------------
@@ -120,11 +120,11 @@ def _check_distinct(data: Sequence[RunData]) -> None:
 
 @dataclass(frozen=True)
 class _Statistics:
-    """The results of one run with each other (`findings`), or each later run with the first (`comparisons`)."""
+    """The results of one run against each other (`findings`), or each later run against the first (`comparisons`)."""
 
-    tested: bool  # whether there were enough trials to test anything
+    tested: bool  # whether there were enough trials to test
     comparisons: tuple[RunFinding, ...]
-    remarks: tuple[str, ...]  # what cannot be read off
+    remarks: tuple[str, ...]  # limits of the comparison
     findings: Findings | None
 
 
@@ -144,14 +144,14 @@ def _statistics(data: Sequence[RunData], rules: Rules) -> _Statistics:
 
 
 def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> list[RunFinding]:
-    """What a run shows against the first; why it cannot show more goes to the remarks."""
+    """Compares a run with the first; the remarks explain what could not be compared."""
     from perflab.statistics.runs import compare_runs
     from perflab.statistics.selection import match, names_of
     from perflab.statistics.verdicts import ONE_TRIAL, effect_of, in_words
 
     matches = match(first.summary.results, run.summary.results).pairs
     if not matches:
-        remarks.append(f"{run.name} has no result of what {first.name} measured: nothing to test")
+        remarks.append(f"{run.name} measured nothing that {first.name} measured: nothing to test")
     names = names_of([m.first for m in matches])
     pairs: list[Match] = []
     for name, pair in zip(names, matches, strict=True):
@@ -160,7 +160,7 @@ def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> 
         if pair.first.duration_s == pair.second.duration_s:
             pairs.append(pair)
         else:
-            differ = f"a trial lasts {_seconds(pair.second)}, there {_seconds(pair.first)}"
+            differ = f"a trial lasts {_seconds(pair.second)}, in the first run {_seconds(pair.first)}"
             remarks.append(f"{name}: {run.name} cannot be tested against {first.name}: {differ}")
     if pairs and max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) <= 1:
         remarks.append(f"{first.name} and {run.name}: {ONE_TRIAL}")
@@ -186,7 +186,7 @@ def _between(first: RunData, run: RunData, rules: Rules, remarks: list[str]) -> 
 
 def _seconds(result: Result) -> str:
     duration_s = result.duration_s
-    return "a time that is not recorded" if duration_s is None else f"{duration_s:g} s"
+    return "an unrecorded time" if duration_s is None else f"{duration_s:g} s"
 
 
 # -- in a terminal ---------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _print(found: Sequence[Beside], notes: Sequence[str], said: Sequence[str], *
         out.print()
     first, *rest = zip(headers, found, strict=True)
     while rest:
-        # As many beside the first as fit; a narrow terminal gets several tables.
+        # As many columns beside the first as fit; a narrow terminal gets several tables.
         count = len(rest)
         while count > 1 and width_of(table([first, *rest[:count]], per_trial=per_trial)) > out.width:
             count -= 1
@@ -227,20 +227,22 @@ def _print(found: Sequence[Beside], notes: Sequence[str], said: Sequence[str], *
 
 
 def _alike(sides: Sequence[Side], *, per_trial: bool) -> list[str]:
-    """What keeps the figures from being about the same thing."""
+    """Why the figures are not comparable."""
     results = [side.result for side in sides]
-    words = ["the numbers of trials differ: counts are means of a trial, maxima are of all trials"] if per_trial else []
+    words = (
+        ["the numbers of trials differ: counts are means over trials, maxima are over all trials"] if per_trial else []
+    )
     if len({result.duration_s for result in results}) > 1:
-        words.append("the durations differ, and so do the counts")
+        words.append("the durations differ, so counts differ, too")
     if len({result.workload for result in results}) > 1:
         words.append("the workloads differ")
     if not all(result.coverage.complete for result in results):
-        words.append("not every process of every run wrote its last record: losses at the end are not all known")
+        words.append("not every process of every run wrote its last record, so some losses at the end are unknown")
     return words
 
 
 def _print_statistics(out: Console, statistics: _Statistics, margin: float) -> None:
-    """What was shown to differ first; of what was not, why."""
+    """First the significant differences, then why the others are not."""
     from perflab.report.answers import print_sentences, sentences
 
     if statistics.findings is not None:
@@ -257,7 +259,7 @@ def _print_statistics(out: Console, statistics: _Statistics, margin: float) -> N
 
 
 def _grouped(comparisons: Sequence[RunFinding], margin: float) -> list[str]:
-    """One sentence for each way in which no difference was shown; `words` of JSON say more of each."""
+    """One sentence for each reason why no difference was shown; `words` in JSON has more detail."""
     from perflab.statistics.metrics import named
     from perflab.statistics.verdicts import no_difference_of, no_difference_words
 

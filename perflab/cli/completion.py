@@ -1,4 +1,4 @@
-"""Completion in bash, for which `:` and `=` end a word: it asks for `cpu_load:load=` in four of them."""
+"""Completion in bash, which splits words at `:` and `=`: it asks for `cpu_load:load=` as four words."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 
-INSTRUCTION = "_PERFLAB_COMPLETE"  # what typer's scripts for shells set
+INSTRUCTION = "_PERFLAB_COMPLETE"  # set by typer's shell scripts
 BREAKS = re.compile("[:=]+")
 
 
 def asked() -> bool:
-    """Whether a shell asks what a word can become: it shows whatever is printed."""
+    """Whether a shell is asking for completions; it would show anything that is printed."""
     return INSTRUCTION in os.environ
 
 
 def in_bash() -> bool:
-    """Whether bash asks what a word can become."""
+    """Whether bash is asking for completions."""
     return os.environ.get(INSTRUCTION) == "complete_bash"
 
 
 def complete(run: Callable[[], object]) -> int:
-    """Lets `run` print what the whole word can become, and prints the part of it that bash asked for."""
+    """Makes `run` print completions of the whole word, and prints the part that bash asked for."""
     words = os.environ["COMP_WORDS"].split("\n")
     whole, number = joined(words, int(os.environ["COMP_CWORD"]))
     os.environ |= {"COMP_WORDS": "\n".join(whole), "COMP_CWORD": str(number)}
@@ -38,7 +38,7 @@ def complete(run: Callable[[], object]) -> int:
 
 
 def joined(words: Sequence[str], number: int) -> tuple[list[str], int]:
-    """The words as they were typed, and the number of the one that is meant.
+    """The words as typed, and the index of the one to complete.
 
     >>> joined(["perflab", "run", "--condition", "cpu_load", ":", "lo"], 5)
     (['perflab', 'run', '--condition', 'cpu_load:lo'], 3)

@@ -1,4 +1,4 @@
-"""`perflab doctor`: what this machine can do, and what makes it noisy. Changes nothing."""
+"""`perflab doctor`: what this machine can do, and what makes its measurements noisy. Changes nothing."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
     packages: Annotated[
-        bool, typer.Option("--packages", help="Print the missing packages of the distribution and nothing else.")
+        bool, typer.Option("--packages", help="Print only the missing packages of the distribution.")
     ] = False,
 ) -> int:
-    """Say what this machine can do, and what makes it noisy."""
+    """Report what this machine can do, and what makes its measurements noisy."""
     from perflab.host import Host
 
     if packages:
         return _print_packages(as_json)
-    with phase("asking this machine what it can do"):
+    with phase("checking what this machine can do"):
         document = {
             "host": Host().facts(),
             "programs": _programs(),
@@ -111,7 +111,7 @@ def _print(out: Console, document: dict[str, Any]) -> None:
     out.print()
 
     def able(entries: Iterable[Mapping[str, Any]], shown: str) -> list[_Row]:
-        """What is there or missing, with what is `shown` of it or why it is missing."""
+        """What is available, with its `shown` value, or why it is missing."""
         return [
             (e["name"], "ok", e.get(shown) or "", None) if e["available"] else (e["name"], "missing", "", e["text"])
             for e in entries
@@ -122,9 +122,9 @@ def _print(out: Console, document: dict[str, Any]) -> None:
     _print_part(out, "package", [(p["name"], "ok" if p["available"] else "missing", p["text"], None) for p in packages])
     _print_missing(out, [p["name"] for p in packages if not p["available"]])
     _print_part(out, "tracing and profiling", able(document["tracing"], "text"))
-    _print_part(out, "workloads beyond perflab", able(document["workloads"], "summary"))
+    _print_part(out, "workloads that need more than perflab", able(document["workloads"], "summary"))
     disturbing = [(c["name"], c["status"], c["value"] or "", c["advice"]) for c in document["preflight"]]
-    _print_part(out, "what may disturb", disturbing)
+    _print_part(out, "possible disturbances", disturbing)
 
 
 def _print_packages(as_json: bool) -> int:
@@ -154,11 +154,11 @@ def _print_missing(out: Console, packages: list[str]) -> None:
 
 
 _TONES: dict[str, Tone] = {"ok": "good", "warn": "warn", "unknown": "faint", "missing": "bad"}
-_Row = tuple[str, str, str, str | None]  # name, state, what was found, what to do
+_Row = tuple[str, str, str, str | None]  # name, state, details, remedy
 
 
 def _print_part(out: Console, title: str, rows: list[_Row]) -> None:
-    """A table, and what to do, one paragraph each; commands stay whole as far as the width allows."""
+    """A table, then one paragraph for each remedy; commands stay on one line as far as the width allows."""
     from rich.padding import Padding
     from rich.text import Text
 

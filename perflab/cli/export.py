@@ -1,4 +1,4 @@
-"""`perflab export`: the results of a run in the files of other programs."""
+"""`perflab export`: the results of a run in the file formats of other programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _formats() -> Iterable[str]:
 
 
 def _options() -> dict[str, Declared]:
-    """Those of all formats, by the names of the parameters."""
+    """The options of all formats, by parameter name."""
     from perflab.export import REGISTRY
 
     return {option.parameter: option for kind in REGISTRY.values() for option in declared(kind.model)}
@@ -51,23 +51,24 @@ def export(
             "--format",
             metavar="FORMAT",
             help="irobot, irobot-legacy, performance_test, csv (perflab's tables), mcap (Foxglove, PlotJuggler), "
-            "or that of an installed package.",
+            "or a format of an installed package.",
             autocompletion=one_of(_formats),
         ),
     ] = "irobot",
-    trial: Annotated[int | None, typer.Option(metavar="N", help="This trial alone; default all.")] = None,
+    trial: Annotated[int | None, typer.Option(metavar="N", help="Export only this trial; default all.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Where to; default RUN/export/FORMAT.")
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Output directory; default RUN/export/FORMAT.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Also into a directory that is not empty.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write into a directory that is not empty.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
     **of_format: Any,
 ) -> int:
     """Write the results of a run in another format.
 
-    irobot writes what irobot_benchmark leaves behind, one DIR/<process>_log per process, and so feeds its scripts;
-    irobot-legacy does so with the column names that these scripts know. performance_test writes its logs, a CSV and a
-    JSON file per process. mcap writes a file for Foxglove and PlotJuggler. Several trials get a folder each.
+    irobot writes what irobot_benchmark writes, one DIR/<process>_log per process, so that its scripts work;
+    irobot-legacy does so with the column names that these scripts expect. performance_test writes its logs, a CSV and a
+    JSON file per process. mcap writes a file for Foxglove and PlotJuggler. With several trials, each gets its own
+    folder.
     """
     from perflab.cli.options import given
     from perflab.export import REGISTRY
@@ -86,7 +87,7 @@ def export(
     with damage_of(data.path):
         trials = [t for t in _chosen(data, trial) if exporter.takes(t)]
         if not trials:
-            raise BadInput(f"{data.path} holds no such trial that recorded anything")
+            raise BadInput(f"{data.path} has no such trial with records")
         directory = output if output is not None else data.folder / "export" / format_
         _check_free(directory, force)
         documents: list[dict[str, Any]] = []
@@ -113,13 +114,13 @@ def export(
 def _chosen(data: RunData, number: int | None) -> list[TrialTables]:
     trials = list(data.trials)
     if not trials:
-        raise BadInput(f"{data.path} holds no trial that recorded anything")
+        raise BadInput(f"{data.path} has no trial with records")
     if number is None:
         return trials
     found = [t for t in trials if t.number == number]
     if not found:
         numbers = ", ".join(str(t.number) for t in trials)
-        raise BadInput(f"--trial {number}: {data.path} has no such trial; there is {numbers}")
+        raise BadInput(f"--trial {number}: {data.path} has no such trial; it has {numbers}")
     return found
 
 
@@ -127,7 +128,7 @@ def _folder(trial: TrialTables) -> str:
     from perflab.design.treatments import BASELINE
     from perflab.workload import file_name
 
-    # The label of a treatment tells its parameters too; runs from before there were treatments have conditions alone.
+    # A treatment's label includes its parameters; runs from before treatments existed have only conditions.
     treatment = [trial.treatment] if trial.treatment is not None else trial.conditions
     parts = (
         trial.middleware,
@@ -147,12 +148,12 @@ def _check_free(directory: Path, force: bool) -> None:
         if directory.is_dir() and any(directory.iterdir()) and not force:
             raise BadInput(f"{directory} is not empty; name another with --output, or write into it with --force")
     except OSError as error:
-        raise BadInput(f"cannot look into {directory}: {error.strerror}") from error
+        raise BadInput(f"cannot list {directory}: {error.strerror}") from error
 
 
 def _print(trial: TrialTables, written: Written, note: str | None) -> None:
     if trial.outcome != SUCCESS:
-        sys.stdout.write(f"Note: trial {trial.number} was no success ({trial.outcome.words})\n")
+        sys.stdout.write(f"Note: trial {trial.number} did not succeed ({trial.outcome.words})\n")
     if note is not None:
         sys.stdout.write(f"Note: trial {trial.number}: {note}\n")
     sys.stdout.write("".join(f"{path}\n" for path in written.files) + written.text)

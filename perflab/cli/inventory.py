@@ -1,4 +1,4 @@
-"""`perflab inventory`: hardware and software of this machine, or of a run; and what two of them differ in."""
+"""`perflab inventory`: hardware and software of this machine, or of a run, or the differences between two runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 FORMATS = ("table", "json", "latex", "markdown")
-WIDTH = 80  # of a table in a file
+WIDTH = 80  # a table within a file
 
 
 def inventory(
@@ -31,7 +31,8 @@ def inventory(
         list[str] | None,
         typer.Argument(
             metavar="[RUN [RUN]]",
-            help="A run directory, or its name in runs/; default this machine. Of two: what differs and matters.",
+            help="A run directory, or its name in runs/; default this machine. With two runs: the differences "
+            "that matter.",
             autocompletion=complete_run,
             show_default=False,
         ),
@@ -51,7 +52,7 @@ def inventory(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> int:
-    """Say on what and with what measurements are made here, or were made in a run.
+    """Show the hardware and software that this machine has, or that a run was measured on.
 
     Example: perflab inventory RUN --format latex --output machine.tex
 
@@ -63,7 +64,7 @@ def inventory(
         raise BadInput(f"perflab inventory takes one run, or two to compare, not {len(words)}")
     if len(words) == 2:
         if chosen not in ("table", "json"):
-            raise BadInput(f"--format {chosen} is of one inventory; what two differ in is text, or --json")
+            raise BadInput(f"--format {chosen} is for one inventory; a comparison of two is text, or --json")
         text = _compared(words[0], words[1], chosen)
     else:
         text = _of_one(_of_run(words[0]) if words else _of_this_machine(), chosen, output)
@@ -78,7 +79,7 @@ def _format(fmt: str | None, as_json: bool) -> str:
     if fmt is not None and fmt not in FORMATS:
         raise BadInput(f"--format {fmt!r} is not one of {', '.join(FORMATS)}")
     if as_json and fmt not in (None, "json"):
-        raise BadInput(f"--json does not go with --format {fmt}")
+        raise BadInput(f"--json excludes --format {fmt}")
     return "json" if as_json else fmt or "table"
 
 
@@ -94,9 +95,9 @@ def _of_this_machine() -> Json:
     for name in REGISTRY:
         try:
             middlewares += select(name, [], native)[0]
-        except Unavailable:  # what is missing is doctor's to say
+        except Unavailable:  # doctor reports what is missing
             continue
-    with phase("asking this machine what it has"):
+    with phase("reading this machine's inventory"):
         return take(Host(), native, middlewares)
 
 
@@ -124,7 +125,7 @@ def _compared(one: str, other: str, fmt: str) -> str:
         document = {"first": one, "second": other, "differences": lines}
         return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
     if not lines:
-        return "Nothing differs that matters for measurements, of what is known of both.\n"
+        return "No known difference matters for measurements.\n"
     return "".join(f"{line}\n" for line in lines)
 
 

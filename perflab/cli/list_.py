@@ -1,4 +1,4 @@
-"""`perflab list`: what there is to choose from."""
+"""`perflab list`: lists everything that can be chosen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from perflab.workload import WorkloadKind
 
 Row = dict[str, Any]
-Rows = Callable[[], list[Row]]  # where other programs are being asked meanwhile
+Rows = Callable[[], list[Row]]  # other programs answer meanwhile
 
 WHAT = (
     "workloads", "topologies", "middlewares", "disturbances", "executors", "messages", "conditions", "mitigations",
@@ -38,13 +38,13 @@ def list_(
     ] = None,
     message_path: Annotated[
         list[str] | None,
-        typer.Option(metavar="DIR", help="Of messages: also those of interface files below this folder."),
+        typer.Option(metavar="DIR", help="With messages: also the types of interface files below this folder."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> int:
-    """List what there is to choose from."""
+    """List everything that can be chosen."""
     if what is not None and what not in WHAT:
-        raise BadInput(f"nothing named {what!r} to list; there are {', '.join(WHAT)}")
+        raise BadInput(f"{what!r} is not a list; choose from {', '.join(WHAT)}")
     if message_path and what != "messages":
         raise BadInput("--message-path is for `perflab list messages`")
     wrong: list[str] = []
@@ -64,7 +64,7 @@ def list_(
 
 
 def _complain(wrong: Sequence[str]) -> int:
-    """Says what else could have been listed if it were not wrong."""
+    """Adds what else could have been listed to a complaint about a wrong name."""
     sys.stdout.flush()
     for line in wrong:
         sys.stderr.write(f"{line}\n")
@@ -72,18 +72,19 @@ def _complain(wrong: Sequence[str]) -> int:
 
 
 def _brief(name: str, rows: list[Row]) -> list[Row]:
-    """As the list of all has them: without options, and of messages those that are made to be measured."""
+    """As they appear in the combined list: without options, and only the message types that are made for
+    measurements."""
     brief = [{**row, "options": ()} for row in rows]
     if name != "messages":
         return brief
     others = [row for row in rows if not row["stamp"]]
     packages = len({row["ros_type"].partition("/")[0] for row in others})
-    more = f"{len(others)} more types of {packages} packages: `perflab list messages`"
+    more = f"{len(others)} more types in {packages} packages: `perflab list messages`"
     return [*(row for row in brief if row["stamp"]), {"name": "...", "summary": more}]
 
 
 def _all() -> dict[str, list[Row]]:
-    """All lists. What this machine cannot tell must not keep the others from being shown."""
+    """All lists. A list that this machine cannot produce must not hide the others."""
     asked = {name: _LISTS[name]() for name in _ASKED}
     found = {}
     for name in (*(name for name in WHAT if name not in asked), *asked):
@@ -109,7 +110,7 @@ def _print(rows: list[Row], indent: str) -> None:
 
 
 def _policies(policies: Mapping[str, Mapping[str, str | None]]) -> str:
-    """Those that are not refused, in one line."""
+    """The usable ones, in one line."""
     words = {"supported": "{}", "hint": "{} (hint)"}
     return ", ".join(words[of["support"] or ""].format(name) for name, of in policies.items() if of["support"] in words)
 
@@ -144,7 +145,7 @@ def _topologies() -> Rows:
         try:
             abouts = topology.describe([entry.path for entry in entries], native)
         except PerflabError:
-            abouts = [None] * len(entries)  # names can be listed without the native programs, their content cannot
+            abouts = [None] * len(entries)  # names can be listed without the native programs, but their content cannot
         return [
             {"name": entry.name, "summary": _describe(about), "path": str(entry.path), "graph": about}
             for entry, about in zip(entries, abouts, strict=True)
@@ -163,7 +164,10 @@ def _describe(about: Row | None) -> str:
     clients = about.get("clients", 0)
     actions = about.get("actions", ())
     if about["publishers"] == 0 and not clients and not actions:
-        return f"{processes}{nodes}, {about['subscriptions']} subscriptions; listens to another topology beside it"
+        return (
+            f"{processes}{nodes}, {about['subscriptions']} subscriptions; listens to another topology run at "
+            "the same time"
+        )
     parts = [f"{processes}{nodes}"]
     if about["publishers"]:
         parts.append(f"{about['publishers']} publishers, {about['subscriptions']} subscriptions")
@@ -227,10 +231,10 @@ def _messages(message_path: Sequence[str] = (), wrong: list[str] | None = None) 
 def _describe_type(about: Row) -> str:
     from perflab.units import format_bytes
 
-    size = "size as the publisher says" if about["variable"] else format_bytes(about["payload_bytes"])
+    size = "size chosen by the publisher" if about["variable"] else format_bytes(about["payload_bytes"])
     plain = ", plain" if about["plain"] else ""
     keys = f", keyed by {', '.join(about['keys'])}" if about["keys"] else ""
-    alone = "" if about["stamp"] else "; known by its source time stamp"
+    alone = "" if about["stamp"] else "; identified by its source time stamp"
     return f"{about['family']}, {size}{plain}{keys}{alone}"
 
 
@@ -249,7 +253,7 @@ def _kind(kind: Kind[Any]) -> Row:
 
 
 def _default(value: Any) -> str:
-    """What stands for a parameter that is not given, where that is one plain value."""
+    """The text shown for a parameter's default, if that is one plain value."""
     if isinstance(value, bool):
         return f" ({'on' if value else 'off'})"
     return f" ({value})" if isinstance(value, str | int | float) else ""
@@ -272,13 +276,13 @@ def _commented(entries: Sequence[Entry]) -> list[Row]:
 
 
 def _first_comment(path: Path) -> str:
-    """What the first comment line of a catalog file says about it."""
+    """The first comment line of a catalog file."""
     with path.open(encoding="utf-8") as file:
         return next((line.lstrip("# ").strip() for line in file if line.startswith("#")), "")
 
 
 def _tasks() -> list[Row]:
-    """Of the workload `manipulation`."""
+    """The lists of the workload `manipulation`."""
     from perflab.workload import manipulation
 
     return [{"name": name, "summary": task["description"]} for name, task in manipulation.tasks().items()]
@@ -304,7 +308,7 @@ def _targets() -> list[Row]:
     return rows
 
 
-# Of other programs, which answer while the other lists are made; those first before which least is to be imported.
+# These lists come from other programs, which run while the other lists are made; the list that imports least is first.
 _ASKED = ("topologies", "messages", "middlewares")
 _LISTS: dict[str, Callable[[], list[Row] | Rows]] = {
     "workloads": _workloads,

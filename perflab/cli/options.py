@@ -1,4 +1,4 @@
-"""From options that models declare (perflab/option.py) to what typer is given, and from what it read back to keys."""
+"""Converts options that models declare (perflab/option.py) to typer's, and the values that typer parsed to keys."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MAX_NUMBER = 1e12  # of a threshold
 
 
 def complete_run(incomplete: str) -> list[str]:
-    """The runs below runs/ that a word of the command line may become."""
+    """The runs below runs/ that complete a word of the command line."""
     return sorted(str(m.parent) for m in Path("runs").glob("*/manifest.json") if str(m.parent).startswith(incomplete))
 
 
 def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
-    """The metrics that a word may become: those of every graph, and those of the runs that stand before it."""
+    """The metrics that complete a word: those that every graph has, and those of the runs named before it."""
     from perflab.results import summary as summaries
     from perflab.statistics.key_figures import kinds_in
     from perflab.statistics.metrics import METRICS, made_by
@@ -46,7 +46,7 @@ def complete_metric(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in (*METRICS, *made_by(kinds)) if name.startswith(incomplete)]
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]
 MeasuredRun = Annotated[
     str,
     typer.Argument(
@@ -75,7 +75,7 @@ Theme = Annotated[
     str | None,
     typer.Option(
         metavar="T",
-        help="light, dark, or auto: the page follows the screen, pictures beside it are light.",
+        help="light, dark, or auto: the page follows the screen, and separate pictures are light.",
         show_default="auto",
         autocompletion=one_of(THEMES),
     ),
@@ -92,7 +92,7 @@ TargetName = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|NAME",
-        help="A target of irobot_benchmark, or a name of the catalog (`perflab list targets`).",
+        help="A target of irobot_benchmark, or a catalog name (`perflab list targets`).",
         autocompletion=complete_target,
         show_default=False,
     ),
@@ -100,12 +100,12 @@ TargetName = Annotated[
 
 
 def of_statistics(group: str | None = None) -> list[inspect.Parameter]:
-    """--margin, --alpha and --metric of verbs that compare runs, below a title of the verb's own where it has one."""
+    """--margin, --alpha and --metric for verbs that compare runs, under the verb's own heading if it has one."""
     return parameters(_statistics(), completes={"metric": complete_metric}, group=group)
 
 
 def statistics(values: Mapping[str, Any]) -> Statistics:
-    """What they say. Raises BadInput."""
+    """The values of these options. Raises BadInput."""
     from perflab.design.document import Statistics
 
     said: Statistics = read(Statistics, _statistics(), values)
@@ -119,7 +119,7 @@ def _statistics() -> list[Declared]:
 
 
 def with_options(make: Callable[[], list[inspect.Parameter]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Gives a verb, instead of its **values, the parameters that `make` makes when they are needed."""
+    """Gives a verb, instead of its **values, the parameters that `make` returns when they are needed."""
 
     def give(verb: Callable[..., int]) -> Callable[..., int]:
         setattr(verb, PARAMETERS, make)
@@ -134,8 +134,8 @@ def parameters(
     completes: Mapping[str, Callable[..., Iterable[str]]] | None = None,
     group: str | None = None,
 ) -> list[inspect.Parameter]:
-    """What typer shall make of the options, in the order of their groups; `defaults` are by keys of the document,
-    `completes` completes what a verb knows better than the type, by parameter. `group` stands for all of theirs."""
+    """The options as typer parameters, in the order of their groups; `defaults` are by document key; `completes`
+    overrides a type's completion, by parameter. `group` replaces the groups of all options."""
     ordered = sorted((o for o in options if o.is_option), key=_place)
     return [
         _parameter(
@@ -177,12 +177,12 @@ def _parameter(
 
 
 def given(context: typer.Context) -> set[str]:
-    """The names of the parameters that stand on the command line, or in a variable of the environment."""
+    """The names of the parameters given on the command line, or in an environment variable."""
     return {name for name in context.params if _source(context, name) in ("COMMANDLINE", "ENVIRONMENT")}
 
 
 def typed(context: typer.Context) -> set[str]:
-    """Those that stand on the command line."""
+    """The parameters given on the command line."""
     return {name for name in context.params if _source(context, name) == "COMMANDLINE"}
 
 
@@ -192,7 +192,7 @@ def _source(context: typer.Context, name: str) -> str | None:
 
 
 def mapping_of(options: Iterable[Declared], values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the values of these options are as keys of a file. Raises BadInput."""
+    """The values of these options as keys of a file. Raises BadInput."""
     mapping: dict[str, Any] = {}
     for option in options:
         if (name := option.parameter) in values:
@@ -212,7 +212,7 @@ def _value(option: Declared, value: Any) -> Any:
 
 
 def scalar(text: str) -> int | float | str:
-    """As YAML would read it."""
+    """Parses a word as YAML would."""
     from perflab.design import levels
 
     return levels.scalar(text)
@@ -225,7 +225,7 @@ def _pairs(words: Sequence[str], option: Declared) -> dict[str, str]:
         if not equals or not key.strip("."):
             raise BadInput(f"{option.name} {word!r} is not {option.form.metavar}")
         if key in pairs:
-            raise BadInput(f"{option.name} {word!r} comes after another value of {key!r}; give it once")
+            raise BadInput(f"{option.name} {word!r} follows another value of {key!r}; give it once")
         pairs[key] = value
     return pairs
 
@@ -247,7 +247,7 @@ def _is_number(option: Declared) -> bool:
 
 
 def read(model: type[BaseModel], options: Iterable[Declared], values: Mapping[str, Any]) -> Any:
-    """The model of these values. Raises BadInput, which names the option."""
+    """The model filled with these values. Raises BadInput that names the option."""
     from pydantic import ValidationError
 
     from perflab.validation import what_is_wrong

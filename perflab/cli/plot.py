@@ -1,4 +1,4 @@
-"""`perflab plot`: pictures of one or several runs, to look at, to print and to explore."""
+"""`perflab plot`: pictures of one or several runs, to look at, print and explore."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def plot(
         str | None,
         typer.Option(
             metavar="F[,F]",
-            help="Some of: latency, response, publish_delay, publish_call, dispatch, work, round_trip (of services), "
-            "and the times that a workload or an observer has (ping_pong, cyclictest); default latency and round_trip, "
-            "as far as there are any.",
+            help="Some of: latency, response, publish_delay, publish_call, dispatch, work, round_trip (of "
+            "services), and the times of a workload or an observer (ping_pong, cyclictest); default latency "
+            "and round_trip, if measured.",
             show_default=False,
         ),
     ] = None,
@@ -66,7 +66,7 @@ def plot(
         str | None,
         typer.Option(
             metavar="WORD[,WORD]",
-            help="Results whose name in a legend contains one of these words; default all, up to 12.",
+            help="Only results whose legend contains one of these words; default all, up to 12.",
             show_default=False,
         ),
     ] = None,
@@ -75,13 +75,17 @@ def plot(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="DIR|FILE", help="Default: plots/ in the first run.", show_default=False
+            "--output",
+            "-o",
+            metavar="DIR|FILE",
+            help="Output directory; default plots/ in the first run.",
+            show_default=False,
         ),
     ] = None,
-    dpi: Annotated[int, typer.Option(metavar="N", help="Dots per inch of a PNG.")] = 150,
+    dpi: Annotated[int, typer.Option(metavar="N", help="Resolution of PNG files in dots per inch.")] = 150,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list of files as JSON.")] = False,
 ) -> int:
-    """Draw what runs measured.
+    """Draw the measurements of runs.
 
     Example: perflab plot RUN ANOTHER_RUN --kind percentiles --figure latency,response
     """
@@ -100,14 +104,14 @@ def plot(
     with damage_of(*(data.path for data in runs)), phase("drawing"):
         results = as_in_summary(results_of(runs))
         if not results:
-            raise BadInput(f"nothing to draw: no trial of {_names(runs)} recorded anything")
+            raise BadInput(f"nothing to draw: no trial of {_names(runs)} has records")
         results = _selected(results, only)
         own = own_times(results)
         named = None if figure is None else _chosen(figure, (*FIGURES, *own), "--figure", "figure")
         if named is not None and len(named) > MAX_FIGURES:
             raise BadInput(f"--figure names {len(named)} figures; at most {MAX_FIGURES} fit into a picture")
         measured, missing = _measured(runs, results, named)
-        # What is no message's, or was asked for, stands beside each other as well.
+        # Figures that are not per message, and requested figures, are also drawn side by side.
         beside = drawn_times(results) if named is None else []
         if not beside and (kind != "all" or any(name in own for name in measured)):
             beside = measured
@@ -116,7 +120,7 @@ def plot(
             results, drawable, measured, limits, together=named is not None and len(named) <= 2,
             runs=runs if only is None else _narrowed(runs, results), own=beside,
         )  # fmt: skip
-        # Of what nobody asked for nothing is said.
+        # Missing figures that were not requested are not mentioned.
         missing += [str(one) for one in pictures.missing if kind != "all" or not made.BY_NAME[one.kind].special]
         if not pictures.drawn:
             raise BadInput(f"nothing to draw: {'; '.join(missing)}")
@@ -140,22 +144,22 @@ def plot(
 
 
 def _chosen(text: str, known: Sequence[str], option: str, what: str) -> tuple[str, ...]:
-    """The words of a list, each once. Raises BadInput for one that is not known."""
+    """The words of a list, without duplicates. Raises BadInput for an unknown word."""
     words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))
     for word in words:
         if word not in known:
-            raise BadInput(f"{option} {word!r} is no {what}; there are {', '.join(known)}")
+            raise BadInput(f"{option} {word!r} is not a {what}; choose from {', '.join(known)}")
     return words
 
 
 def _formats(text: str | None, output: Path | None) -> tuple[str, ...]:
-    """What --format says, or else the name of the file that is to be written."""
+    """The formats from --format, or else from the suffix of the output file."""
     suffix = "" if output is None else output.suffix.lower().removeprefix(".")
     if text is None:
         return (suffix,) if suffix in FORMATS else DEFAULT_FORMATS
     formats = _chosen(text, FORMATS, "--format", "format")
     if suffix in FORMATS and formats != (suffix,):
-        raise BadInput(f"--format {text} does not go with --output {output}; name a directory")
+        raise BadInput(f"--format {text} excludes --output {output}; name a directory")
     return formats
 
 
@@ -171,19 +175,19 @@ def _names(runs: Sequence[RunData]) -> str:
 
 
 def _selected(results: list[Trials], only: str | None) -> list[Trials]:
-    """The results whose names contain one of these words. Raises BadInput for a word that none contains."""
+    """The results whose names contain one of these words. Raises BadInput for a word that matches none."""
     if only is None:
         return results
     wanted = [word.strip() for word in only.split(",")]
     for word in wanted:
         if not word or not any(word in result.label for result in results):
             known = "; ".join(result.label for result in results)
-            raise BadInput(f"--only {word!r} is in the name of no result; there are {known}")
+            raise BadInput(f"--only {word!r} matches no result; there are {known}")
     return [result for result in results if any(word in result.label for word in wanted)]
 
 
 def _narrowed(runs: Sequence[RunData], results: Sequence[Trials]) -> list[RunData]:
-    """The runs with these results alone."""
+    """The runs reduced to these results."""
     from perflab.report.results import summary_of
 
     kept = {id(summary_of(result)) for result in results}
@@ -196,7 +200,8 @@ def _narrowed(runs: Sequence[RunData], results: Sequence[Trials]) -> list[RunDat
 def _measured(
     runs: Sequence[RunData], results: Sequence[Trials], named: Sequence[str] | None
 ) -> tuple[list[str], list[str]]:
-    """The figures that can be drawn, of those named or of the default; and a line for each named one that cannot."""
+    """The figures that can be drawn, of those named or the default ones; and a line for each named one that cannot be
+    drawn."""
     from perflab.report.results import ROUND_TRIP, was_measured
 
     wanted = ("latency", ROUND_TRIP) if named is None else named
@@ -214,7 +219,7 @@ def _measured(
 def _files(
     pictures: Pictures, formats: Sequence[str], output: Path | None, default: Path
 ) -> list[tuple[Path, int | None]]:
-    """Every file to write with the index of its figure; None is the page with all of them. Raises BadInput."""
+    """Every file to write with the index of its figure; None is the page with all figures. Raises BadInput."""
     names = [(PAGE, None)] if "html" in formats else []
     files: list[tuple[str, int | None]] = [*names]
     for i, figure in enumerate(pictures.figures):

@@ -1,4 +1,4 @@
-"""`perflab profile`: where the processor's time goes, of a command or of processes that run."""
+"""`perflab profile`: shows where a command or running processes spend CPU time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def profile(
     command: Command = None,
     pids: Annotated[
         list[str] | None,
-        typer.Option("--pid", metavar="PID", help="Profile this process and those below it; 1,2,3 for several."),
+        typer.Option("--pid", metavar="PID", help="Profile this process and its descendants; 1,2,3 for several."),
     ] = None,
     system: Annotated[bool, typer.Option("--system", help="Profile all processes on all CPUs.")] = False,
     duration: Duration = None,
@@ -47,29 +47,31 @@ def profile(
         int, typer.Option("--frequency", "-F", metavar="HZ", min=1, max=50_000, help="Samples per second and CPU.")
     ] = DEFAULT_FREQUENCY_HZ,
     call_graph: Annotated[
-        str, typer.Option("--call-graph", metavar="KIND", help="How stacks are found: dwarf, fp or lbr.")
+        str, typer.Option("--call-graph", metavar="KIND", help="How stacks are unwound: dwarf, fp or lbr.")
     ] = "dwarf",
     stack: Annotated[
-        str, typer.Option("--stack", metavar="SIZE", help="How much of each stack is copied for dwarf, up to 65528.")
+        str, typer.Option("--stack", metavar="SIZE", help="Bytes of each stack to copy for dwarf, up to 65528.")
     ] = "8KiB",
     families: Annotated[
         Path | None,
-        typer.Option("--families", metavar="FILE", help="Rules of yours for families, before perflab's."),
+        typer.Option("--families", metavar="FILE", help="Your own rules for families, applied before perflab's."),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Where to.", show_default="profiles/<time>_<command>"),
     ] = None,
-    drop_raw: Annotated[bool, typer.Option("--drop-raw", help="Remove perf.data when it has been read.")] = False,
+    drop_raw: Annotated[bool, typer.Option("--drop-raw", help="Remove perf.data after it has been read.")] = False,
     show: Annotated[
         Path | None,
-        typer.Option("--show", metavar="DIR", help="Print a profile again; with --families sorted anew."),
+        typer.Option(
+            "--show", metavar="DIR", help="Print an existing profile; with --families, classify its functions again."
+        ),
     ] = None,
-    threads: Annotated[bool, typer.Option("--threads", help="Print a table for each thread, too.")] = False,
+    threads: Annotated[bool, typer.Option("--threads", help="Also print a table for each thread.")] = False,
     top: TopFunctions = TOP,
     as_json: AsJson = False,
 ) -> int:
-    """Show where the processor's time goes: a flame graph per process, and a table of families of functions.
+    """Show where CPU time is spent: a flame graph per process, and a table by family of functions.
 
     \b
         perflab profile -- ros2 run demo_nodes_cpp talker
@@ -81,7 +83,7 @@ def profile(
     rules = families_module.load(families)
     if show is not None:
         if command or pids or system:
-            raise BadInput("--show prints a profile that is there: right would be `perflab profile --show DIR`")
+            raise BadInput("--show prints an existing profile; use `perflab profile --show DIR`")
         return _print(_shown(show, rules if families is not None else None), show, as_json, threads, top)
     words = list(command or [])
     targets = _pids(pids or [])
@@ -90,15 +92,15 @@ def profile(
     settings = record.Settings(frequency, record.parse_call_graph(call_graph, "--call-graph"), size, system)
     limit = Limit(duration)
     if sum((bool(words), bool(targets), system)) != 1:
-        raise BadInput("one of a command, --pid and --system: right would be `perflab profile -- COMMAND`")
+        raise BadInput("give one of a command, --pid and --system, e.g. `perflab profile -- COMMAND`")
     if not words and limit.seconds is None and not sys.stdin.isatty():
-        raise BadInput("--duration is missing: right would be `perflab profile --pid PID --duration 10s`")
+        raise BadInput("--duration is missing; use for example `perflab profile --pid PID --duration 10s`")
     plan = record.Plan.of(settings)
     native = native_programs.find()
     guard = native.program("perflab-guard")
     if words:
         check_program(words[0], Path.cwd())
-    record.with_descendants(targets)  # that they are there and ours is said before anything is made
+    record.with_descendants(targets)  # tools are checked before anything is created
     name = Path(words[0]).name if words else str(targets[0]) if targets else "system"
     place = recording.make(output, "profile", "profiles", name)
     directory, status = place.path, None
@@ -113,7 +115,7 @@ def profile(
             made = result.analyse(directory, plan.perf, recorded, rules, keep_raw=not drop_raw)
     _print(made, directory, as_json, threads, top)
     if status:
-        raise TrialFailed(f"{words[0]} {describe_status(status)}; what it did until then is in {directory}")
+        raise TrialFailed(f"{words[0]} {describe_status(status)}; the recording until then is in {directory}")
     return 0
 
 
@@ -121,13 +123,13 @@ def _pids(written: Sequence[str]) -> list[int]:
     words = [word.strip() for text in written for word in text.split(",")]
     for word in words:
         if not word.isdecimal() or len(word) > len(str(2**31)) or int(word) == 0:
-            raise BadInput(f"--pid {word!r} is no process number")
+            raise BadInput(f"--pid {word!r} is not a process id")
     return list(dict.fromkeys(int(word) for word in words))
 
 
 @contextlib.contextmanager
 def _only_if_recorded(place: Folder) -> Iterator[None]:
-    """Leaves no folder behind where nothing could be recorded."""
+    """Leaves no folder behind if nothing could be recorded."""
     try:
         yield
     except (Unavailable, BadInput):
@@ -139,7 +141,7 @@ def _only_if_recorded(place: Folder) -> Iterator[None]:
 def _of_command(
     words: Sequence[str], plan: Plan, directory: Path, companions: Companions, limit: Limit, quiet: bool
 ) -> tuple[Recording, int | None]:
-    """With the status of the command; None where it was ended by us."""
+    """Returns the command's status; None if perflab ended it."""
     interrupted: BaseException | None = None
     with _output_to_stderr(quiet):
         companion = companions.run(record.command_line(plan, directory, words))
@@ -160,7 +162,7 @@ def _of_command(
 
 
 def _has_samples(directory: Path) -> bool:
-    """Whether perf wrote a file that it could begin with; else it says in its log why not."""
+    """Whether perf wrote a usable file; otherwise its log says why not."""
     try:
         perf_data.read(directory / record.DATA)
     except BadInput:
@@ -170,7 +172,7 @@ def _has_samples(directory: Path) -> bool:
 
 @contextlib.contextmanager
 def _output_to_stderr(wanted: bool) -> Iterator[None]:
-    """With --json stdout is the document's alone: what is started meanwhile prints to stderr."""
+    """With --json, stdout has only the document: programs started meanwhile print to stderr."""
     if not wanted:
         yield
         return
@@ -185,7 +187,7 @@ def _output_to_stderr(wanted: bool) -> Iterator[None]:
 
 
 def _wait(companion: GuardedCompanion, limit: Limit) -> tuple[bool, int | None]:
-    """Whether the command has ended by itself within the time, and the CPU time of perf when it was last looked at."""
+    """Whether the command ended by itself in time, and the CPU time of perf when last read."""
     used: int | None = None
     while companion.status is None and not companion.finished:
         if limit.is_over:
@@ -196,7 +198,7 @@ def _wait(companion: GuardedCompanion, limit: Limit) -> tuple[bool, int | None]:
 
 
 def _end_command(companion: GuardedCompanion) -> None:
-    """As Ctrl-C does; perf ends when the command has, and writes what is left."""
+    """Does what Ctrl-C does; perf ends after the command, and writes what it still holds."""
     process = record.command_of(companion.pid) if companion.pid is not None else None
     deadline = time.monotonic() + STOP_GRACE_S
     for signum, until in ((signal.SIGINT, deadline), (signal.SIGKILL, deadline + STOP_GRACE_S)):
@@ -213,7 +215,7 @@ def _end_command(companion: GuardedCompanion) -> None:
 
 
 def _group(pid: int) -> list[int]:
-    """The command, and what it started into its process group: a terminal asks all of them. perf leads that group."""
+    """The command and its process group, as a terminal would signal them; perf leads that group."""
     found = [pid]
     with contextlib.suppress(ProcessLookupError):
         group = os.getpgid(pid)
@@ -248,7 +250,7 @@ def _shown(directory: Path, families: Families | None) -> Profile:
     if families is None:
         return found
     if not (directory / record.DATA).is_file():
-        raise BadInput(f"{directory} has no {record.DATA} any more: it cannot be sorted by other families")
+        raise BadInput(f"{directory} no longer has {record.DATA}, so other families cannot be applied")
     return result.analyse(directory, record.find()[0], found, families)
 
 

@@ -23,15 +23,19 @@ if TYPE_CHECKING:
 STOP_GRACE_S = 10.0  # from SIGINT to SIGKILL, as after Ctrl-C
 LOOK_S = 0.1
 
-Command = Annotated[list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What to run.", show_default=False)]
+Command = Annotated[
+    list[str] | None, typer.Argument(metavar="-- COMMAND...", help="The command to run.", show_default=False)
+]
 Duration = Annotated[
     str | None,
-    typer.Option("--duration", metavar="TIME", help="Stop after that long (10s).", show_default="until it ends"),
+    typer.Option(
+        "--duration", metavar="TIME", help="Stop after this time (10s).", show_default="until the command ends"
+    ),
 ]
 
 
 class Limit:
-    """What --duration says, from when it is asked for the first time. Raises BadInput."""
+    """The time left of --duration, counted from the first call. Raises BadInput."""
 
     def __init__(self, duration: str | None) -> None:
         from perflab.units import NS_PER_S, parse_duration
@@ -64,7 +68,7 @@ def signals_interrupt() -> Iterator[None]:
 
 
 class Companions:
-    """The programs of a recording, each with a log; all are ended when it ends."""
+    """The programs of a recording, each with a log; all of them end with the recording."""
 
     def __init__(self, guard: Path, log: Callable[[str], Path]) -> None:
         self._guard = guard
@@ -86,7 +90,7 @@ class Companions:
         return self.running[-1]
 
     def run(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> GuardedCompanion:
-        """Like `start`; it prints where we print."""
+        """Like `start`, but prints to perflab's own output."""
         from perflab.experiment.companion import GuardedCompanion
 
         null, program = Path(os.devnull), Path(command[0]).name
@@ -106,36 +110,37 @@ class Companions:
 
 @dataclass(frozen=True)
 class Folder:
-    """One that was made, or was empty. `made` is what was not there before, the outermost first."""
+    """A folder that was created, or was empty. `made` are the folders that were created, outermost first."""
 
     path: Path
     made: tuple[Path, ...]
 
     def take_back(self) -> None:
-        """Leaves what was there before: nothing."""
+        """Removes the folders that were created, and their content."""
         for path in self.path.iterdir() if self.path.is_dir() else ():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
         for path in reversed(self.made):
-            with contextlib.suppress(OSError):  # somebody else uses it by now
+            with contextlib.suppress(OSError):  # another process uses this name by now
                 path.rmdir()
 
 
 def check(output: Path | None, what: str) -> None:
-    """Raises BadInput where `output` is there and not an empty folder."""
+    """Raises BadInput if `output` exists and is not an empty folder."""
     if output is None:
         return
     try:
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
-            raise BadInput(f"--output {output}: exists and is not an empty folder; a {what} has a folder of its own")
+            raise BadInput(f"--output {output}: exists and is not an empty folder; a {what} needs a folder of its own")
     except OSError as error:
         raise BadInput(f"--output {output}: {error.strerror}") from error
 
 
 def make(output: Path | None, what: str, parent: str, name: str) -> Folder:
-    """`output`, or one in `parent` that nobody else has: two that begin in the same second get two. Raises BadInput."""
+    """`output`, or a unique folder in `parent`: two recordings that begin in the same second get two folders. Raises
+    BadInput."""
     check(output, what)
     wanted = output or Path(parent) / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}_{name}"
     missing = [path for path in (wanted, *wanted.parents) if not path.exists()]

@@ -1,4 +1,4 @@
-"""`perflab report`: one page of one or several runs that people share."""
+"""`perflab report`: a page of one or several runs, to share."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def report(
             "--output",
             "-o",
             metavar="FILE",
-            help="Default: report.html in the first run; - for stdout.",
+            help="Output file; default report.html in the first run; - for stdout.",
             show_default=False,
         ),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Above the page; default the workload.", show_default=False)
+        str | None, typer.Option(metavar="TEXT", help="Title of the page; default the workload.", show_default=False)
     ] = None,
     theme: Theme = None,
     still: Annotated[
-        bool, typer.Option("--still", help="Pictures that do not move: a page of two thirds of the size.")
+        bool, typer.Option("--still", help="Static pictures, which make the page a third smaller.")
     ] = False,
     top: TopFunctions = TOP,
     markdown: Annotated[
@@ -48,15 +48,19 @@ def report(
     ] = False,
     latex: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write tables and figures for a paper there, instead.", show_default=False),
+        typer.Option(
+            metavar="DIR", help="Write tables and figures for a paper into this directory instead.", show_default=False
+        ),
     ] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Show the run while it goes on, on loopback alone.")] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Show the run live in a browser, on the loopback interface only.")
+    ] = False,
     port: Annotated[
-        int | None, typer.Option(metavar="N", help="With --serve; default one that is free.", show_default=False)
+        int | None, typer.Option(metavar="N", help="Port for --serve; default a free one.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the list of files as JSON.")] = False,
 ) -> int:
-    """Write a report: one HTML page that needs no network, with findings, tables, pictures, and how to repeat it.
+    """Write a report: one self-contained HTML page with findings, tables, pictures, and how to repeat the run.
 
     Example: perflab report RUN
 
@@ -67,12 +71,12 @@ def report(
     others = {**of_page, "--latex": latex, "--json": as_json or None}
     _check({**others, "--title": title, "--markdown": markdown or None}, port, serve)
     if markdown and (given := [name for name, value in others.items() if value is not None]):
-        raise BadInput(f"--markdown prints text and writes no page: it does not go with {', '.join(given)}")
+        raise BadInput(f"--markdown prints text and writes no page: it excludes {', '.join(given)}")
     of_page["--title"] = title
     if as_json and output == whole_file.STDOUT:
         raise BadInput("--json and --output - both write to stdout: give one of them")
     if latex is not None and any(value is not None for value in of_page.values()):
-        raise BadInput(f"--latex DIR writes no page: it does not go with {', '.join(of_page)}")
+        raise BadInput(f"--latex DIR writes no page: it excludes {', '.join(of_page)}")
     if serve:
         from perflab.report.serve import serve as serve_run
 
@@ -105,7 +109,7 @@ def report(
         document = {"files": [str(file) for file in files], "notes": notes}
         write_json(document)
         return 0
-    # Where the page itself is on stdout, nothing else is.
+    # When the page goes to stdout, nothing else does.
     out = sys.stderr if output == whole_file.STDOUT else sys.stdout
     for file in files:
         if file != whole_file.STDOUT:
@@ -116,17 +120,17 @@ def report(
 
 
 def _check(not_served: Mapping[str, object], port: int | None, serve: bool) -> None:
-    """Raises BadInput for options that do not go with --serve, or only with it."""
+    """Raises BadInput for options that exclude --serve, or require it."""
     if port is not None and not serve:
         raise BadInput("--port goes with --serve")
     if port is not None and not 0 <= port <= 65535:
         raise BadInput(f"--port {port} is not within 0..65535")
     if serve and (given := [name for name, value in not_served.items() if value is not None]):
-        raise BadInput(f"--serve shows runs and writes nothing: it does not go with {', '.join(given)}")
+        raise BadInput(f"--serve shows runs and writes nothing: it excludes {', '.join(given)}")
 
 
 def _target(runs: list[ReportRun], output: Path | None) -> Path:
-    """The file to write. Raises BadInput where it cannot be one."""
+    """The file to write. Raises BadInput if the path cannot be a file."""
     if output is None:
         first = runs[0].data.path
         return (first if first.is_dir() else first.parent) / PAGE

@@ -1,4 +1,4 @@
-"""`perflab run`, `sweep` and `breaking-point`: a workload in variants, at levels of factors, or until it breaks."""
+"""`perflab run`, `sweep` and `breaking-point`: run a workload in variants, at levels of factors, or until it breaks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from perflab.experiment.run import RunResult
 
 
-# Of the options of experiments, what each verb does without, and the defaults that it has of its own.
-MOST_BY_SECOND = 10  # trials of which each second is shown unless something else is asked for
+# For each verb, the experiment options that it lacks, and its own defaults.
+MOST_BY_SECOND = 10  # largest number of trials shown second by second by default
 
 _TAKEN: dict[str, Any] = {
     "run": {"without": ("breaking_point",)},
@@ -43,7 +43,7 @@ def _of_experiments(verb: str) -> Callable[[Callable[..., int]], Callable[..., i
 def run(context: typer.Context, **values: Any) -> int:
     """Run a workload, or an experiment, and measure it.
 
-    Options of an experiment replace what its file says.
+    Options on the command line replace those in the file.
 
     Example: perflab run sierra_nevada --time 60
 
@@ -58,11 +58,11 @@ def run(context: typer.Context, **values: Any) -> int:
 
 @_of_experiments("sweep")
 def sweep(context: typer.Context, **values: Any) -> int:
-    """Run a workload at every level of one or several factors, and see how it degrades.
+    """Run a workload at every level of one or several factors, and show how it degrades.
 
-    Conditions that a factor names need no --condition; with some, the sweep goes on under them. Level 0 of a load is
-    the baseline. Levels are skipped if this machine cannot produce them, and reported. Trials that fail are results:
-    exit code 1 is for trials that could not be judged.
+    Conditions that a factor names need no --condition; other conditions stay in effect during the whole sweep. Level 0
+    of a load is the baseline. Levels are skipped if this machine cannot produce them, and reported. Failed trials are
+    results; exit code 1 means that trials could not be judged.
 
     Example: perflab sweep sierra_nevada --factor cpu_load.load=0..90:15
 
@@ -78,10 +78,10 @@ def sweep(context: typer.Context, **values: Any) -> int:
 
 @_of_experiments("breaking-point")
 def breaking_point(context: typer.Context, **values: Any) -> int:
-    """Search for the level at which a system breaks, trial by trial, each where it tells most.
+    """Search for the level at which a system breaks; each trial runs at the level that is most informative.
 
-    Prints the level with its interval; or that the range does not reach it, or that there is no such level. One search
-    per variant. Trials that were invalid, or that the laboratory failed, never count as breaking.
+    Prints the level with its interval, or that the range does not contain it, or that there is no such level. One
+    search per variant. Invalid trials, and trials that failed because of a perflab error, never count as breaking.
 
     Example: perflab breaking-point sierra_nevada --factor message_flood.rate --low 100 --high 4000 --condition
     message_flood:readers=inside,work=100us --criterion 'latency.p50 <= 200us'
@@ -95,7 +95,7 @@ def breaking_point(context: typer.Context, **values: Any) -> int:
 
 
 def _carry_out(context: typer.Context, values: dict[str, Any], verb: str, **more: Any) -> int:
-    """Runs what the options of a verb mean, and prints what came of it; `more` goes to `experiment_of`."""
+    """Runs what the verb's options describe, and prints the results; `more` goes to `experiment_of`."""
     from perflab import native as native_programs
     from perflab.cli.run_options import experiment_of, shown
     from perflab.experiment.run import execute
@@ -128,7 +128,7 @@ def _print(result: RunResult, *, as_json: bool, quiet: bool, edges: bool) -> Non
         from perflab.runs.trials import OF_OBSERVER
 
         notes = [result.manifest.rough] if result.manifest.rough is not None else []
-        notes += said_in(result.directory, (OF_OBSERVER,))  # what could not be set was said before
+        notes += said_in(result.directory, (OF_OBSERVER,))  # settings that failed were reported before
         terminal.print_summary(console(), result.summary, result.manifest, notes, edges=edges or None)
         for page in sorted(result.directory.path.glob("trials/*/profile/index.html")):
             sys.stdout.write(f"Flame graphs:  {shlex.quote(str(page))}\n")

@@ -1,6 +1,6 @@
-"""The experiment that the options of `perflab run`, `sweep` and `breaking-point` mean.
+"""The experiment described by the options of `perflab run`, `sweep` and `breaking-point`.
 
-What an experiment can say is declared by perflab/design/document.py; here is what the command line alone has.
+perflab/design/document.py declares the keys of an experiment; this module adds what only the command line has.
 """
 
 from __future__ import annotations
@@ -31,36 +31,32 @@ if TYPE_CHECKING:
 
 
 class Start(BaseModel):
-    """What is run, beside what an experiment says."""
+    """What to run, beside the keys of an experiment."""
 
     ros_params: Annotated[Switch | None, Option(Group.THREADS)] = Field(
-        None, description="Parameter services of the nodes; only on rclcpp. Default there: on."
+        None, description="Parameter services of the nodes; only with rclcpp. Default with rclcpp: on."
     )
     node_type: Annotated[Literal["node", "lifecycle"] | None, Option(Group.THREADS)] = Field(
-        None, description="Kind of the nodes; lifecycle only on rclcpp."
+        None, description="Kind of the nodes; lifecycle only with rclcpp."
     )
     resume: Annotated[str | None, Option(Group.OUTPUT), Form("RUN")] = Field(
         None,
-        description="Continue a run; only --until-decided, --at-most, --edges, --json, --progress and --quiet go with "
-        "it.",
+        description="Continue a run; only --until-decided, --at-most, --edges, --json, --progress and --quiet may "
+        "be added.",
     )
     output: Annotated[Path | None, Option(Group.OUTPUT, short="-o")] = Field(
-        None, description="Run directory. Default: runs/<UTC time>_<name>."
+        None, description="Run directory. Run directory; default runs/<UTC time>_<name>."
     )
 
 
 class Shown(BaseModel):
-    """How a run is shown."""
+    """How to show a run."""
 
     edges: Annotated[bool, Option(Group.OUTPUT)] = Field(
         False, description="Print every edge, even with more than two variants."
     )
-    as_json: Annotated[bool, Option(Group.OUTPUT, "--json")] = Field(
-        False, description="Print summary.json and nothing else."
-    )
-    quiet: Annotated[bool, Option(Group.OUTPUT, short="-q")] = Field(
-        False, description="Print the run directory and nothing else."
-    )
+    as_json: Annotated[bool, Option(Group.OUTPUT, "--json")] = Field(False, description="Print only summary.json.")
+    quiet: Annotated[bool, Option(Group.OUTPUT, short="-q")] = Field(False, description="Print only the run directory.")
 
 
 _START, _SHOWN = tuple(declared(Start)), tuple(declared(Shown))
@@ -82,8 +78,8 @@ _WORKLOAD = inspect.Parameter(
         list[str] | None,
         typer.Argument(
             metavar="WORKLOAD...|EXPERIMENT.yaml",
-            help="Names of the catalog (`perflab list topologies`, `perflab list experiments`), graph files that form "
-            "one graph, or one experiment file. What stands after -- is a command line, which is then the workload.",
+            help="Catalog names (`perflab list topologies`, `perflab list experiments`), graph files that form "
+            "one graph, or one experiment file. Everything after -- is a command line, which becomes the workload.",
             autocompletion=_complete_workload,
             show_default=False,
         ),
@@ -92,7 +88,7 @@ _WORKLOAD = inspect.Parameter(
 
 
 def takes(*, without: Collection[str] = (), defaults: Mapping[str, str] | None = None) -> list[inspect.Parameter]:
-    """What a verb that runs a workload takes: every option of an experiment but those of some keys."""
+    """The parameters of a verb that runs a workload: every experiment option except some keys."""
     return [_WORKLOAD, *options.parameters((*_of_keys(without), *_START, *_SHOWN), defaults)]
 
 
@@ -112,11 +108,11 @@ def experiment_of(
     also: Mapping[str, Any] | None = None,
     changed: Callable[[Written], Written] | None = None,
 ) -> tuple[Experiment, Earlier | None]:
-    """The experiment that the options of a verb mean, with what it has already where it is one that goes on.
+    """The experiment that a verb's options describe, or the existing one if a run is resumed.
 
-    `without` and `defaults` are those of `takes`; a default counts where neither the command line nor a file says
-    otherwise. `also` are keys of an experiment that the verb gives; `changed` has the last word on what was written.
-    Raises BadInput, Unavailable.
+    `without` and `defaults` are those of `takes`; a default applies if neither the command line nor a file sets the
+    key. `also` are experiment keys that the verb sets; `changed` may edit the result last. Raises BadInput,
+    Unavailable.
     """
     from perflab.experiment.build import asked, named, resumed
     from perflab.runs.rundir import check_output, open_run
@@ -127,11 +123,11 @@ def experiment_of(
     workload = values["workload"]
     if start.resume is not None:
         if behind is not None:
-            raise BadInput(f"--resume goes on with what {start.resume!r} was; leave out the command after --")
+            raise BadInput(f"--resume continues {start.resume!r} unchanged; leave out the command after --")
         goes_with_it = {"resume", "until_decided", "at_most", *(o.parameter for o in _SHOWN)}
         if clash := sorted(options.typed(context) - goes_with_it):
             option = "WORKLOAD" if clash[0] == "workload" else f"--{clash[0].replace('_', '-')}"
-            raise BadInput(f"--resume goes on with what {start.resume!r} was; {option} cannot be changed")
+            raise BadInput(f"--resume continues {start.resume!r} unchanged; leave out {option}")
         typed = options.typed(context)
         rule = options.mapping_of(_of_keys(without), {k: values[k] for k in ("until_decided", "at_most") if k in typed})
         said = validate(Written({"workload": "none", **rule}, given=frozenset(rule)))
@@ -166,14 +162,14 @@ def shown(values: Mapping[str, Any]) -> Shown:
 
 
 def _with_command(written: Written | None, chosen: dict[str, Any], behind: Sequence[str] | None) -> dict[str, Any]:
-    """The options with the command after -- as the workload, which stands instead of that of an experiment file."""
+    """The options with the command after -- as the workload, which replaces that of an experiment file."""
     workload = chosen.get("workload", {})
     if "directory" in workload:
         workload["directory"] = str(Path(workload["directory"]).absolute())
     of_file = None if written is None else written.mapping.get("workload")
     if behind is None and "commands" in workload:
         if written is not None and written.file is None:
-            raise BadInput("a workload and --command: name one of them")
+            raise BadInput("both a workload and --command were given; choose one")
         return {**chosen, "workload": {"directory": str(Path.cwd()), **workload}}
     if behind is None:
         if workload and not isinstance(of_file, Mapping):
@@ -181,12 +177,12 @@ def _with_command(written: Written | None, chosen: dict[str, Any], behind: Seque
             raise BadInput(f"{option} is for a command; write the command after --")
         return chosen
     if written is not None and written.file is None:
-        raise BadInput("a workload and a command after --: name one of them")
+        raise BadInput("both a workload and a command after -- were given; choose one")
     return {**chosen, "workload": {"directory": str(Path.cwd()), **workload, "command": list(behind)}}
 
 
 def _on_rclcpp(written: Written, start: Start) -> Written:
-    """With irobot_benchmark's options that only nodes of ROS 2 have. Raises Unavailable where there are none."""
+    """Adds irobot_benchmark's options that only ROS 2 nodes have. Raises Unavailable if ROS 2 is missing."""
     from perflab.middleware.rclcpp import NAME
 
     asked = {
@@ -199,7 +195,7 @@ def _on_rclcpp(written: Written, start: Start) -> Written:
         own = {f"{NAME}.{key}": value for key, value in asked.items() if value is not None}
         return with_options(written, {"middleware_options": own}) if own else written
     if start.ros_params:
-        raise Unavailable("--ros-params on: parameter services are of ROS 2; right would be --middleware rclcpp")
+        raise Unavailable("--ros-params on: only ROS 2 nodes have parameter services; use --middleware rclcpp")
     if start.node_type == "lifecycle":
-        raise Unavailable("--node-type lifecycle: lifecycle nodes are of ROS 2; right would be --middleware rclcpp")
+        raise Unavailable("--node-type lifecycle: only ROS 2 has lifecycle nodes; use --middleware rclcpp")
     return written

@@ -1,4 +1,4 @@
-"""`perflab show`: what a run measured, also one that still goes on or was ended before it could write its summary."""
+"""`perflab show`: the results of a run, even if it is still running or ended before it wrote its summary."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from perflab.output import Styled, write_json
 if TYPE_CHECKING:
     from perflab.results.run import RunData
 
-UNKNOWN = "a middleware that is not recorded"
+UNKNOWN = "an unrecorded middleware"
 
 
 def show(
     run: MeasuredRun,
-    edges: Annotated[bool, typer.Option("--edges", help="Print every edge, also of more than two results.")] = False,
+    edges: Annotated[bool, typer.Option("--edges", help="Print every edge, even with more than two results.")] = False,
     threads: Annotated[
         bool,
         typer.Option(
             "--threads",
-            help="Print every thread, how it was scheduled, and what the machine did.",
+            help="Print every thread with its scheduling, and what the machine did.",
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print summary.json and nothing else.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only summary.json.")] = False,
 ) -> int:
     """Show the results of a run."""
     from perflab.runs.rundata import open_run
@@ -41,7 +41,7 @@ def show(
 
 
 def _report(data: RunData, edges: bool, threads: bool) -> Styled:
-    """The whole report, before any of it is printed; of a foreign run with words where it does not say."""
+    """Builds the whole report before printing any of it; for a foreign run, states what is not recorded."""
     from perflab.report import terminal
     from perflab.results.run import PERFLAB
 

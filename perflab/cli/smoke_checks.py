@@ -1,7 +1,7 @@
-"""What a smoke test looks at: short real trials, each made by the code that `perflab run` uses, and judged exactly.
+"""The checks of a smoke test: short real trials, run by the code of `perflab run`, and judged exactly.
 
-A check is a small experiment. What this machine does not have is unavailable, with the words of whoever needs it; what
-is there and does not do what it must has failed.
+Each check is a small experiment. What this machine lacks is reported as unavailable, with the reason; what is there and
+misbehaves has failed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from perflab.runs.rundir import RunDirectory
 from perflab.units import format_count, format_time
 from perflab.workload.generated import REGISTRY as WORKLOADS
 
-WORKLOAD = "sierra_nevada"  # one process, and messages enough in a second for a p99
-READER = "pubsub"  # with a process that only receives, and so can come back
-BEST_EFFORT = "pubsub:reliability=best_effort"  # for a middleware that promises no more
+WORKLOAD = "sierra_nevada"  # one process, and enough messages in a second for a p99
+READER = "pubsub"  # with a process that only receives, and so can restart
+BEST_EFFORT = "pubsub:reliability=best_effort"  # for a middleware that does not promise more
 VIRTUAL = "virtual"
 
 OK, UNAVAILABLE, FAILED = "ok", "unavailable", "FAILED"
 
-SEARCH_BOUND = 0.1  # of the share of messages lost
+SEARCH_BOUND = 0.1  # tolerance for the share of lost messages
 
 
 Judge = Callable[[RunDirectory, Summary], str]
@@ -50,9 +50,9 @@ Judge = Callable[[RunDirectory, Summary], str]
 
 @dataclass(frozen=True)
 class Check:
-    """One check: an experiment, and what says in words that its result is right, or raises NotAsExpected.
+    """One check: an experiment, and a function that describes its correct result or raises NotAsExpected.
 
-    `unavailable` says beforehand why it cannot be made here.
+    `unavailable` is the reason, known beforehand, why it cannot run here.
     """
 
     kind: str  # "middleware", "condition", "observer", "search"
@@ -64,17 +64,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Answer:
-    """How a check came out."""
+    """The result of a check."""
 
     kind: str
     name: str
     state: str  # OK, UNAVAILABLE, FAILED
     text: str
-    run: Path | None = None  # what it left; None: nothing
+    run: Path | None = None  # folder with its records; None: none
 
 
 def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
-    """All checks, in order; `names` are the middlewares to look at, by default those that there are."""
+    """All checks, in order; `names` are the middlewares to check, by default those that are installed."""
     usable: list[str] = []
     for name in names or MIDDLEWARES:
         found = available(MIDDLEWARES[name], native)
@@ -83,12 +83,14 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
         yield Check(
             "middleware", name, _experiment(name), exact_counts, None if found.usable else found.text or "is missing"
         )
-    # The others are made on one of them, preferably on one that reaches across processes.
+    # The other checks run on one of these, preferably on one that connects processes.
     real = [name for name in usable if MIDDLEWARES[name].runtime != VIRTUAL]
     base = next((n for n in real if available(MIDDLEWARES[n], native).across_processes), next(iter(real), None))
     missing = None
     if base is None:
-        missing = "needs a middleware with processes, and there is none; `perflab doctor` says what is missing"
+        missing = (
+            "needs a middleware that connects processes, and none is available; `perflab doctor` says what is missing"
+        )
     for condition in CONDITIONS.values():
         options, cannot = ({}, missing) if base is None else _beneath(base, condition.model, native)
         for name, text in condition.tries.items():
@@ -96,7 +98,7 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
             if issubclass(condition.model, Condition) and condition.model.changes_peers:
                 written["workload"] = [READER]
             yield Check("condition", name, written, condition_in_effect, cannot)
-    # These have trials of their own as a rule where they disturb much, which a smoke test does not need twice.
+    # These get trials of their own because they disturb much; a smoke test needs no second one.
     for observer in OBSERVERS:
         for name, text in OBSERVERS[observer].tries.items():
             written = _experiment(base, observers=[text], observer_control=False)
@@ -111,11 +113,11 @@ def checks(native: Native, names: Sequence[str] | None) -> Iterator[Check]:
 
 
 def _beneath(middleware: str, condition: type[BaseModel], native: Native) -> tuple[dict[str, str], str | None]:
-    """The options with which a middleware is one for this condition, or why it is none."""
+    """The middleware options that this condition needs, or why it cannot run on this middleware."""
     kind = MIDDLEWARES[middleware]
     assert issubclass(condition, Condition)
     if condition.from_beside and not available(kind, native).across_processes:
-        return {}, f"{middleware} does not reach across processes"
+        return {}, f"{middleware} does not connect processes"
     if not condition.over_network:
         return {}, None
     if kind.over_network is None:
@@ -135,7 +137,7 @@ def _experiment(middleware: str | None, **more: Any) -> dict[str, Any]:
 
 
 def _search() -> dict[str, Any]:
-    """Of a system in virtual time whose breaking point is known: it loses the share of messages that it is told to."""
+    """A system in virtual time with a known breaking point: it loses the requested share of messages."""
     return {
         **_experiment(VIRTUAL),
         "breaking_point": {
@@ -150,7 +152,7 @@ def _search() -> dict[str, Any]:
 
 
 def carry_out(check: Check, native: Native, host: Host, display: Display, folder: Path) -> Answer:
-    """Makes the experiment in a new folder and judges it; what failed stays there. Raises Interrupted."""
+    """Runs the experiment in a new folder and judges it; a failed one keeps its folder. Raises Interrupted."""
     if check.unavailable is not None:
         return Answer(check.kind, check.name, UNAVAILABLE, check.unavailable)
     written = Written(dict(check.written), given=frozenset(check.written))
@@ -177,7 +179,7 @@ def _judged(check: Check, result: RunResult) -> Answer:
     except NotAsExpected as problem:
         return Answer(check.kind, check.name, FAILED, str(problem), path)
     except DAMAGE as problem:
-        text = f"its results are not what they must be: {type(problem).__name__}: {problem}"
+        text = f"its results are wrong: {type(problem).__name__}: {problem}"
         return Answer(check.kind, check.name, FAILED, text, path)
 
 
@@ -185,7 +187,7 @@ def _judged(check: Check, result: RunResult) -> Answer:
 
 
 def exact_counts(_: RunDirectory, summary: Summary) -> str:
-    """Every message that the graph's timers are due to send was sent, received once, and none was lost."""
+    """Every message that the graph's timers were due to send was sent and received once; none was lost."""
     result = summary.results[0]
     totals = result.totals
     counts = {
@@ -203,7 +205,7 @@ def exact_counts(_: RunDirectory, summary: Summary) -> str:
         due = round(edge.frequency_hz * result.duration_s) if edge.frequency_hz and result.duration_s else None
         if due is not None and added((edge.published, edge.not_sent)) != due:
             raise NotAsExpected(
-                f"{edge.publisher} published {edge.published} messages on {edge.topic} and left out "
+                f"{edge.publisher} published {edge.published} messages on {edge.topic} and skipped "
                 f"{edge.not_sent}, {due} were due"
             )
     words = f"{format_count(totals.received)} of {format_count(totals.sent)} messages"
@@ -220,7 +222,7 @@ def succeeded(_: RunDirectory, summary: Summary) -> str:
 
 
 def condition_in_effect(_: RunDirectory, summary: Summary) -> str:
-    """The evidence of every condition of the trial; a trial without it would be no success."""
+    """The evidence of every condition of the trial; a trial without it does not pass."""
     evidence = _trial(summary).evidence
     if not evidence:
         raise NotAsExpected("the trial has no evidence of it")
@@ -235,7 +237,7 @@ def _trial(summary: Summary) -> Trial:
 
 
 def recorded_by(observer: str) -> Judge:
-    """What the observer itself says of its records."""
+    """What the observer says about its own records."""
     model = OBSERVERS[observer].model
 
     def judge(directory: RunDirectory, summary: Summary) -> str:
@@ -254,11 +256,11 @@ def recorded_by(observer: str) -> Judge:
 
 
 def known_breaking_point(_: RunDirectory, summary: Summary) -> str:
-    """The interval of the breaking point has the level above which the criterion cannot be met."""
+    """The interval of the breaking point includes the level above which the criterion cannot be met."""
     found = summary.breaking_points[0]
     interval = found.interval
     if found.value is None or interval is None:
-        raise NotAsExpected(f"a known breaking point was not found: {'; '.join(found.words)}")
+        raise NotAsExpected(f"the known breaking point was not found: {'; '.join(found.words)}")
     words = (
         f"{found.value:.3g} [{interval.low:.3g}, {interval.high:.3g}] after {found.trials} trials, "
         f"known to be {SEARCH_BOUND:g}"

@@ -1,4 +1,4 @@
-"""`perflab smoke-test`: whether everything works here, in about a minute."""
+"""`perflab smoke-test`: checks in about a minute that everything works here."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def smoke_test(
         str | None,
         typer.Option(
             metavar="M[,M]",
-            help="Middlewares to look at, each of which must be there; default all, as far as they are.",
+            help="Middlewares to check, all of which must be installed; default those that are.",
             autocompletion=some_of(middlewares),
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON and nothing else, at the end.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON, at the end.")] = False,
 ) -> int:
-    """Show that everything works here: short real trials of each middleware, condition and observer.
+    """Check that everything works here, with short real trials of each middleware, condition and observer.
 
-    One line per check: ok, unavailable (what is missing), or FAILED. Ends with 1 where something failed; then what
-    was recorded of it stays, and the last line says where.
+    One line per check: ok, unavailable (what is missing), or FAILED. Exits with 1 if a check failed, keeps what that
+    check recorded, and prints where.
     """
     from perflab import native as native_programs
     from perflab.cli.smoke_checks import FAILED, carry_out, checks
@@ -54,7 +54,7 @@ def smoke_test(
     kept = False
     out = None if as_json else console()
     if out is not None:
-        out.print("One line per check, when it has ended:")
+        out.print("One line per check, printed when it ends:")
     try:
         for number, check in enumerate(checks(native, names), start=1):
             began = time.monotonic()
@@ -77,12 +77,14 @@ def smoke_test(
 
 
 def _names(text: str) -> list[str]:
-    """Raises BadInput for one that is not known, and Unavailable for one that is not there."""
+    """Raises BadInput for an unknown middleware, and Unavailable for one that is not installed."""
     from perflab import native as native_programs
     from perflab.middleware import select
 
     if "+" in text:
-        raise BadInput(f"--middleware {text!r}: a smoke test looks at one middleware after the other; use commas")
+        raise BadInput(
+            f"--middleware {text!r}: a smoke test checks one middleware at a time; separate them with commas"
+        )
     return [first.name for first, *_ in select(text, [], native_programs.find())]
 
 
@@ -108,7 +110,8 @@ def _print_end(out: Console, answers: list[tuple[Answer, float]], kept: Path | N
     out.print(f"{told}, in {took}")
     if kept is not None:
         out.print(
-            f"What failed is in {kept}: `perflab show {kept}/NN`, remove it when you have seen it", soft_wrap=True
+            f"Records of the failed checks are in {kept}: see `perflab show {kept}/NN`, and remove it afterwards",
+            soft_wrap=True,
         )
 
 

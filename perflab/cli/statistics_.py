@@ -1,4 +1,5 @@
-"""`perflab statistics`: what a table from elsewhere shows; one row per trial, or mean, sd and n per treatment."""
+"""`perflab statistics`: statistics of a table from elsewhere, with one row per trial, or with mean, sd and n per
+treatment."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ OF_SUMMARY = ("mean", "sd", "n")
 
 def _rate(alpha: float) -> float:
     if not 0 < alpha < 0.5:
-        raise ValueError(f"{alpha:g} is no rate of false claims; use a number between 0 and 0.5, such as 0.05")
+        raise ValueError(f"{alpha:g} is not a valid rate of false claims; use a number between 0 and 0.5, such as 0.05")
     return alpha
 
 
@@ -29,39 +30,41 @@ _OfTable = Annotated[str | None, Option(), Form("COLUMN")]
 
 
 class Asked(BaseModel):
-    """What is asked of a table."""
+    """The options for a table."""
 
     value: Annotated[list[str], Option(many=True), Form("COLUMN")] = Field(
         [],
-        description="What was measured, one value per trial. With --from-summary COLUMN_mean and COLUMN_sd.",
+        description="Column with the measured value, one per trial. With --from-summary, COLUMN_mean and COLUMN_sd.",
     )
     where: Annotated[str | None, Option(), Form("EXPR")] = Field(
-        None, description="Rows to take: \"status == 'success' and not trial endswith '_x'\"."
+        None, description="Rows to use: \"status == 'success' and not trial endswith '_x'\"."
     )
     baseline: Annotated[str | None, Option(), Form("GROUP")] = Field(
-        None, description="What the others are compared with [baseline; else each with each]."
+        None, description="The group to compare the others with [baseline; else every pair is compared]."
     )
-    label: _OfTable = Field(None, description="Names of the trials [trial_id, trial, …, or lines].")
-    block: _OfTable = Field(None, description="Trials that belong together: pairs, repetitions, sessions.")
-    from_summary: Annotated[bool, Option()] = Field(False, description="Rows are treatments, with mean, sd and n.")
+    label: _OfTable = Field(None, description="Column with the trials' names [trial_id, trial, …, or line numbers].")
+    block: _OfTable = Field(None, description="Column that groups related trials: pairs, repetitions, sessions.")
+    from_summary: Annotated[bool, Option()] = Field(
+        False, description="Rows are treatments, with columns for mean, sd and n."
+    )
     mean: _OfTable = Field(None, description="With --from-summary.")
     sd: _OfTable = Field(None, description="With --from-summary.")
     n: _OfTable = Field(None, description="With --from-summary.")
     margin: Annotated[str | None, Option(), Form("D")] = Field(
-        None, description="The largest difference that does not matter: 5%, 10, or 10ms of a column …_ms."
+        None, description="The largest difference that does not matter: 5%, 10, or 10ms for a column …_ms."
     )
     alpha: Annotated[float, AfterValidator(_rate), Option()] = Field(0.05, description="The rate of false claims.")
     seed: Annotated[int, Option()] = Field(0, ge=0, description="Seed for resampling.")
 
     def check(self) -> None:
-        """Raises BadInput for options that do not go together."""
+        """Raises BadInput for options that exclude each other."""
         if not self.from_summary and not self.value:
-            raise BadInput("--value is missing: name the column that was measured")
+            raise BadInput("--value is missing: name the column with the measured value")
         for name in ("label", "block") if self.from_summary else OF_SUMMARY:
             if getattr(self, name) is not None:
                 raise BadInput(f"--{name} goes {'without' if self.from_summary else 'with'} --from-summary")
         if self.from_summary and self.value and (self.mean or self.sd):
-            raise BadInput("--value names COLUMN_mean and COLUMN_sd already; leave out --mean and --sd, or --value")
+            raise BadInput("--value already implies COLUMN_mean and COLUMN_sd; leave out --mean and --sd, or --value")
 
 
 def _parameters() -> list[inspect.Parameter]:
@@ -74,7 +77,7 @@ def statistics_(
         Path, typer.Argument(metavar="TABLE", help="A CSV or TSV file with a header.", show_default=False)
     ],
     group: Annotated[
-        str, typer.Option("--group", metavar="COLUMN", help="What tells the treatments apart.", show_default=False)
+        str, typer.Option("--group", metavar="COLUMN", help="Column with the treatments' names.", show_default=False)
     ],
     as_json: AsJson = False,
     **values: Any,
@@ -91,7 +94,7 @@ def statistics_(
     read.require(group, "--group")
     chosen = read if asked.where is None else read.where(parse_where(asked.where, read))
     if not chosen.rows:
-        raise BadInput(f"--where {asked.where!r} leaves no row of the {len(read.rows)} of {table}")
+        raise BadInput(f"--where {asked.where!r} matches none of the {len(read.rows)} rows of {table}")
     report = report_of(chosen, group, asked)
     if as_json:
         head = {

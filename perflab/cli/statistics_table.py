@@ -1,4 +1,4 @@
-"""What a table from elsewhere shows: of one row per trial, or of mean, sd and n per treatment."""
+"""Statistics of a table from elsewhere, with one row per trial, or with mean, sd and n per treatment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Json = dict[str, Any]
 Block = list[Table[Any] | Text]
 
 MAX_N = 1e12  # of a group
-MAX_PAIRS_OF = 6  # groups without a baseline that are compared each with each
+MAX_PAIRS_OF = 6  # most groups that are compared pairwise without a baseline
 LABELS = ("trial_id", "trial", "label", "id", "name")
 BASELINE = "baseline"
 NAMES = {
@@ -46,7 +46,7 @@ UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 @dataclass(frozen=True)
 class Report:
-    """What is printed: blocks of tables and lines, a blank line behind each, then the sentences of the document."""
+    """The output: blocks of tables and lines, each followed by a blank line, then the document's sentences."""
 
     document: Json
     blocks: list[Block]
@@ -64,18 +64,18 @@ class Report:
 
 
 def report_of(table: TableFile, group: str, asked: Asked) -> Report:
-    """Raises BadInput for what the table does not have."""
+    """Raises BadInput if the table lacks something."""
     return (_of_summary if asked.from_summary else _of_rows)(table, group, asked)
 
 
 def _margin(text: str | None, column: str) -> Margin | None:
-    """ "5%", "10", or "10ms" of a column whose name ends in a unit. Raises BadInput."""
+    """ "5%", "10", or "10ms" for a column whose name ends in a unit. Raises BadInput."""
     if text is None:
         return None
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%|[a-zµ]*)\s*", text)
-    wanted = "use 5%, 10, or 10ms of a column whose name ends in _ms"
+    wanted = "use 5%, 10, or 10ms for a column whose name ends in _ms"
     if match is None or float(match[1]) <= 0 or match[2].replace("µs", "us") not in ("", "%", *UNITS):
-        raise BadInput(f"--margin {text!r} is no size of a difference; {wanted}")
+        raise BadInput(f"--margin {text!r} is not a valid difference; {wanted}")
     number, unit = float(match[1]), match[2].replace("µs", "us")
     if unit == "%":
         return Margin(number / 100, relative=True)
@@ -83,20 +83,20 @@ def _margin(text: str | None, column: str) -> Margin | None:
         return Margin(number)
     own = column.rpartition("_")[2]
     if own not in UNITS:
-        raise BadInput(f"--margin {text!r}: the unit of column {column!r} is not known; {wanted}")
+        raise BadInput(f"--margin {text!r}: the unit of column {column!r} is unknown; {wanted}")
     return Margin(number * UNITS[unit] / UNITS[own])
 
 
 def _pairs(groups: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Who is compared with whom: (baseline, treatment). Raises BadInput."""
+    """The pairs to compare: (baseline, treatment). Raises BadInput."""
     if baseline is not None and baseline not in groups:
-        raise BadInput(f"--baseline {baseline!r} is no group; groups: {', '.join(groups)}")
+        raise BadInput(f"--baseline {baseline!r} is not a group; groups: {', '.join(groups)}")
     if baseline is None and BASELINE in groups:
         baseline = BASELINE
     if baseline is not None:
         return [(baseline, other) for other in groups if other != baseline]
     if len(groups) > MAX_PAIRS_OF:
-        raise BadInput(f"{len(groups)} groups are too many to compare each with each; name one with --baseline")
+        raise BadInput(f"{len(groups)} groups are too many to compare every pair; name one with --baseline")
     return list(itertools.combinations(groups, 2))
 
 
@@ -157,7 +157,7 @@ def _of_rows(table: TableFile, group: str, asked: Asked) -> Report:
         if compared := [c for c in family if c.metric == column]:
             blocks.append([tables.comparisons(compared)])
         if far := [f"{x.label} ({verdicts.plain(x.value)})" for g in each for x in g.outliers]:
-            blocks.append([Text(f"Far from the others of their group, and not left out: {', '.join(far)}", "dim")])
+            blocks.append([Text(f"Outliers of their group (kept): {', '.join(far)}", "dim")])
     return Report(document, blocks)
 
 
@@ -199,7 +199,7 @@ def _samples(table: TableFile, group: str, column: str, asked: Asked) -> dict[st
 
 
 def _summary_columns(table: TableFile, asked: Asked) -> dict[str, dict[str, str]]:
-    """Per value the columns of mean, sd and n. Raises BadInput."""
+    """The columns of mean, sd and n, per value. Raises BadInput."""
 
     def guessed(what: str) -> str:
         if (given := getattr(asked, what)) is not None:
@@ -220,7 +220,7 @@ def _summary_columns(table: TableFile, asked: Asked) -> dict[str, dict[str, str]
 
 
 def _moments(table: TableFile, group: str, columns: dict[str, str]) -> tuple[dict[str, Moments], list[str]]:
-    """The groups, and those that lack a figure. Raises BadInput for what cannot be."""
+    """The groups, and those that lack a figure. Raises BadInput for invalid values."""
     found: dict[str, Moments] = {}
     missing = []
     for row in table.rows:
@@ -236,9 +236,9 @@ def _moments(table: TableFile, group: str, columns: dict[str, str]) -> tuple[dic
             continue
         try:
             if n != int(n):
-                raise ValueError(f"n is {n:g}, which is no whole number")
+                raise ValueError(f"n is {n:g}, which is not a whole number")
             if n > MAX_N:
-                raise ValueError(f"n is {n:g}; at most {MAX_N:g} can be calculated with")
+                raise ValueError(f"n is {n:g}; the maximum is {MAX_N:g}")
             found[name] = Moments(name, mean, sd, int(n))
         except ValueError as error:
             raise BadInput(f"{table.path}, line {row.number}: {error}") from error
@@ -269,7 +269,7 @@ def _of_summary(table: TableFile, group: str, asked: Asked) -> Report:
             sentences.append(f"{of}all {len(each)} groups: {shown} ({anova.name}, {verdicts.p_in_words(anova.p)}).")
         sentences += [verdicts.summary_in_words(c) for c in family if c.metric == name]
     sentences += lacking
-    sentences.append("Of mean, sd and n alone: single trials, outliers and lattices cannot be seen in them.")
+    sentences.append("With only mean, sd and n, single trials, outliers and lattices cannot be examined.")
     document = {
         "groups": [
             {"value": name, **to_json(one), "interval": to_json(one.interval(1 - alpha).interval)}

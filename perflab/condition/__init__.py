@@ -1,8 +1,8 @@
-"""Conditions: what disturbs a workload. Each is one module with a KIND (perflab/plugins.py).
+"""Conditions, which disturb a workload. Each is one module with a KIND (perflab/plugins.py).
 
-A condition is a specification: what is to disturb, and how much. In a trial it begins, is waited for, verified from the
-kernel or the receiver, and removed; what it proved is its evidence. What it needs for that is in an `Applied`, made for
-one trial. A trial whose condition was not in effect all the time is invalid, neither success nor failure.
+A condition is a specification: what to disturb, and how much. In a trial it begins, takes effect, is verified from the
+kernel or the receiver, and is removed; the verification is its evidence. An `Applied`, made for one trial, holds the
+state for that. A trial whose condition was not in effect all the time is invalid, neither success nor failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BEFORE, AFTER = "before", "after"
 class NotInEffect(Exception):
     """A condition did not take effect, or not as promised: the trial is invalid. One line.
 
-    `condition` is the label of the one that is to blame, where who raises it knows another than itself.
+    `condition` is the label of the condition at fault, if it is not the one that raises this.
     """
 
     def __init__(self, reason: str, condition: str | None = None) -> None:
@@ -41,9 +41,9 @@ class NotInEffect(Exception):
 
 @dataclass(frozen=True)
 class Shown:
-    """That tables have a field of evidence: what it is called, in `promised` as in `achieved`, and in which unit.
+    """Marks a field of evidence that tables show: its name, in `promised` as in `achieved`, and its unit.
 
-    `per` plain numbers are one of `unit`. Without `zero` a promise of 0 is none.
+    `per` plain numbers make one of `unit`. Without `zero`, a promise of 0 counts as no promise.
     """
 
     words: str
@@ -54,17 +54,18 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What was promised for a window and what was achieved in it, from the kernel or the receiver, never an echo.
+    """What was promised for a window and what was achieved in it, as measured by the kernel or the receiver, never an
+    echo of the request.
 
-    A condition has records of its own for both. The docstring of a field says what it is and who saw it.
+    Each condition has its own records for both. A field's docstring says what it is and what measured it.
     """
 
     promised: Any
     achieved: Any
-    """None where nothing is known."""
+    """None if nothing is known."""
     in_effect: bool = field(init=False)
     reason: str | None = None
-    """One line, where it was not in effect."""
+    """One line, if it was not in effect."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "in_effect", self.reason is None)
@@ -72,7 +73,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Window:
-    """The part of a trial in which a condition must hold; CLOCK_MONOTONIC."""
+    """The part of a trial during which a condition must hold; CLOCK_MONOTONIC."""
 
     begin_ns: int
     end_ns: int
@@ -84,37 +85,38 @@ class Window:
 
 @dataclass
 class Interruption:
-    """That a process of the workload is killed in the measured part, and started again; instants are CLOCK_MONOTONIC.
+    """A process of the workload is killed in the measured part, and started again; instants are CLOCK_MONOTONIC.
 
-    A condition asks for it, and whoever runs the processes notes what came of it.
+    A condition requests it; the system that runs the processes records the instants.
     """
 
-    process: str  # of the graph
-    at_share: float  # of the measured part
-    back_after_ns: int  # from its end on
+    process: str  # added to the graph
+    at_share: float  # from the start of the measured part
+    back_after_ns: int  # from the end of the process
     killed_ns: int | None = None  # when its end was seen
     started_ns: int | None = None  # again
-    ready_ns: int | None = None  # all its endpoints are matched
+    ready_ns: int | None = None  # when all its endpoints were matched
 
     def due_ns(self, begin_ns: int, end_ns: int) -> int:
-        """When it is killed, of a measured part."""
+        """The instant of the kill, for a measured part."""
         return begin_ns + round(self.at_share * (end_ns - begin_ns))
 
 
 @dataclass
 class Launch:
-    """How the workload's processes are started; conditions applied "before" and observers may change it."""
+    """How the workload's processes are started; conditions applied "before", and observers, may change it."""
 
-    cpus: frozenset[int] | None = None  # of every process; None: as perflab itself
-    cpus_of: dict[str, frozenset[int]] = field(default_factory=dict)  # by process of the graph, instead of `cpus`
-    prefix: tuple[str, ...] = ()  # a command that executes the one after it, e.g. nsenter
-    environment: dict[str, str] = field(default_factory=dict)  # beside perflab's own
+    cpus: frozenset[int] | None = None  # for every process; None: the same as perflab
+    cpus_of: dict[str, frozenset[int]] = field(default_factory=dict)  # by process of the graph, replaces `cpus`
+    prefix: tuple[str, ...] = ()  # a command that executes the command after it, e.g. nsenter
+    environment: dict[str, str] = field(default_factory=dict)  # added to perflab's own
     interruptions: list[Interruption] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Messages of a condition's own publishers so far, in the whole trial without warm-up, as its processes counted."""
+    """Messages that a condition's own publishers sent so far, in the whole trial without warm-up, as counted by its
+    processes."""
 
     at_ns: int
     sent: float
@@ -131,7 +133,7 @@ class Companion(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Of the program itself; None before it was started."""
+        """Process id of the program itself; None before its start."""
         ...
 
     @property
@@ -143,35 +145,35 @@ class Companion(Protocol):
     def log(self) -> Path: ...
 
     def send(self, body: Mapping[str, Any]) -> None:
-        """A line on the program's control channel; only where it was started with `control`."""
+        """Sends a line on the program's control channel; only with `control`."""
         ...
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next line the program said, waiting at most that long; None where nothing came."""
+        """The next line from the program; None if none comes in this time."""
         ...
 
     def stop(self, grace_s: float = 2.0) -> int | None:
-        """Ends it and its descendants: SIGTERM, then SIGKILL; waits until they are gone. Idempotent."""
+        """Ends it and its descendants with SIGTERM, then SIGKILL; waits until they are gone. Idempotent."""
         ...
 
 
 class Start(Protocol):
-    """Starts a program that ends with perflab, whatever is killed (`Trial.start`)."""
+    """Starts a program that ends with perflab, even if perflab is killed (`Trial.start`)."""
 
     def __call__(self, name: str, command: Sequence[str | Path], *, control: bool = False) -> Companion: ...
 
 
 class Trial(Protocol):
-    """What a condition or an observer may know of the trial it acts on, and do in it."""
+    """The parts of a trial that a condition or an observer may read and use."""
 
     @property
     def directory(self) -> Path:
-        """Of the trial; what a condition or an observer keeps goes to a folder of its name in it."""
+        """The trial's folder; a condition or an observer keeps its files in a subfolder with its name."""
         ...
 
     @property
     def runtime(self) -> str:
-        """What runs the graph: "dds", "virtual", or another one of perflab-node's."""
+        """The runtime of the graph: "dds", "virtual", or another one of perflab-node's."""
         ...
 
     @property
@@ -186,22 +188,22 @@ class Trial(Protocol):
 
     @property
     def middleware_environment(self) -> Mapping[str, str]:
-        """Variables that a program needs which uses the same middleware."""
+        """Environment variables for a program that uses the same middleware."""
         ...
 
     @property
     def graph(self) -> Graph:
-        """With everything that the conditions of the trial add."""
+        """The graph with all additions of the trial's conditions."""
         ...
 
     @property
     def processes(self) -> Mapping[str, int]:
-        """The pids of the workload's processes, by their names in the graph; filled as they start."""
+        """The pids of the workload's processes, by name in the graph; filled as they start."""
         ...
 
     @property
     def condition_processes(self) -> Mapping[str, int]:
-        """Likewise of the processes that conditions added to the graph."""
+        """Likewise for the processes that conditions added to the graph."""
         ...
 
     @property
@@ -209,71 +211,70 @@ class Trial(Protocol):
 
     @property
     def monitor(self) -> MonitorReader:
-        """What perflab-monitor has seen so far of the threads of all processes of the trial and of the CPUs."""
+        """perflab-monitor's samples so far: threads of all processes of the trial, and CPUs."""
         ...
 
     def start(
         self, name: str, command: Sequence[str | Path], *, control: bool = False, condition: str | None = None
     ) -> Companion:
-        """Starts a program under perflab-guard and lets the monitor watch its tree as group `name`.
+        """Starts a program under perflab-guard, whose process tree the monitor samples as group `name`.
 
-        With `control` the program gets `--control-fd N`. That a companion ends by itself makes the trial invalid, which
-        `condition` is to blame for, or the one that is called `name`.
-        Raises Unavailable where it cannot be started.
+        With `control`, the program receives `--control-fd N`. A companion that ends by itself makes the trial invalid;
+        the fault is that of `condition`, or of the condition called `name`. Raises Unavailable if it cannot be started.
         """
         ...
 
     def counts(self, condition: str) -> Counts | None:
-        """What the workload's and the condition's processes last said of the nodes that this condition added."""
+        """The latest counts of the nodes that this condition added, from all processes that run some."""
         ...
 
     def wait(self, seconds: float) -> None:
-        """Lets time pass while the trial's processes are watched. Raises Interrupted, or what the trial fails with."""
+        """Waits while watching the trial's processes. Raises Interrupted, or the error that ends the trial."""
         ...
 
 
 class Applied(ABC):
-    """A condition in one trial, from when it begins to disturb until it is removed."""
+    """A condition in one trial, from its start until it is removed."""
 
     def settle(self) -> None:
-        """Waits, for a bounded time, until the disturbance is there. Raises NotInEffect where it does not come."""
+        """Waits, for a bounded time, until the disturbance is in effect. Raises NotInEffect if it is not."""
 
     @abstractmethod
     def verify(self, window: Window) -> Evidence:
         """Whether it was in effect all the time of `window`."""
 
     def remove(self) -> None:
-        """Ends the disturbance and takes away what it left behind. Always called, idempotent."""
+        """Ends the disturbance and removes what it left behind. Always called, idempotent."""
 
 
 class Condition(Specification, ABC):
-    """A controlled disturbance, as a value: any number of trials may have it, also at the same time.
+    """A controlled disturbance, as a value: any number of trials may have it, even at the same time.
 
     The order within a trial: begin ("before") - the workload starts and is matched - begin ("after") - settle - the
     measured part - verify - remove.
     """
 
-    from_beside: ClassVar[bool] = False  # what reaches the workload comes from processes beside it
-    over_network: ClassVar[bool] = False  # what it changes is on its way over the network
-    evidence: ClassVar[type[Evidence]] = Evidence  # what it proves, with the types of both sides
+    from_beside: ClassVar[bool] = False  # its effect reaches the workload from processes beside it
+    over_network: ClassVar[bool] = False  # its effect is on network traffic
+    evidence: ClassVar[type[Evidence]] = Evidence  # the types of its evidence, promised and achieved
     changes_peers: ClassVar[bool] = False  # processes of the workload end and come back
     mitigates: ClassVar[bool] = False  # it helps instead of disturbing (perflab/mitigation)
-    ends_by_schedule: ClassVar[bool] = False  # with the planned end, even where the workload is behind and goes on
+    ends_by_schedule: ClassVar[bool] = False  # ends as planned, even if the workload is behind and continues
 
     _number: int = PrivateAttr(default=1)
 
     @property
     def label(self) -> str:
-        """In evidence and file names: the name, and a number where a trial has several of that name."""
+        """In evidence and file names: the name, and a number if a trial has several with that name."""
         return self.name if self._number == 1 else f"{self.name}_{self._number}"
 
     @property
     def number(self) -> int:
-        """Of those of its name in a trial, from 1."""
+        """Number among those with its name in a trial, from 1."""
         return self._number
 
     def numbered(self, number: int) -> Self:
-        """The same as this one of several in a trial."""
+        """The same condition with this number in a trial."""
         if number == self._number:
             return self
         other = self.model_copy()
@@ -287,33 +288,34 @@ class Condition(Specification, ABC):
 
     @property
     def real_time(self) -> RealTimeUse | None:
-        """Its threads that may keep others from running; None where it has none."""
+        """Its threads that may keep others from running; None if it has none."""
         return None
 
     @abstractmethod
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
-        """Before anything starts: can it be done here, to this graph, on this runtime ("dds", "virtual", "command")?
+        """Checks, before anything starts, whether it can run here, on this graph and runtime ("dds", "virtual",
+        "command").
 
         Raises Unavailable or BadInput.
         """
 
     def check_network(self, network: str) -> None:
-        """Likewise of the network interface that the middlewares will use. Raises BadInput."""
+        """Checks the network interface that the middlewares will use. Raises BadInput."""
 
     def resolved(self, host: Host) -> Self:
-        """With what it takes from this machine once, so that it is the same in all trials; after `check`."""
+        """Reads values from this machine once, so that they are the same in all trials; called after `check`."""
         del host
         return self
 
     def extend(self, graph: Graph) -> Graph:
-        """The graph with the nodes and processes that the condition adds, each marked with its label."""
+        """The graph with the condition's nodes and processes, each marked with its label."""
         return graph
 
     @abstractmethod
     def begin(self, trial: Trial) -> Applied:
-        """Begins to disturb. Raises NotInEffect, Unavailable; the trial then ends the programs that were started."""
+        """Starts the disturbance. Raises NotInEffect, Unavailable; the trial then ends the started programs."""
 
 
 def extended(graph: Graph, conditions: Iterable[Condition]) -> Graph:
-    """The graph with what each of the conditions adds."""
+    """The graph with the additions of each condition."""
     return functools.reduce(lambda graph, condition: condition.extend(graph), conditions, graph)

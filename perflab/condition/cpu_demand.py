@@ -1,12 +1,12 @@
-"""Whether threads that shall burn CPU did, judged from the monitor.
+"""Judges from the monitor whether threads that should burn CPU time did.
 
-A thread that wants a share of a CPU either runs or waits for a CPU for that share of the time. What it ran is its CPU
-time, what it waited the kernel's run delay (/proc/PID/task/TID/schedstat, second field); their sum is its *demand*, and
-does not depend on what others take. CPU time alone cannot tell a load that was squeezed out by the workload (which is
-what it is for) from one that slept.
+A thread that wants a share of a CPU either runs or waits for a CPU for that share of the time. The time it ran is its
+CPU time, the time it waited is the kernel's run delay (/proc/PID/task/TID/schedstat, second field); their sum is its
+*demand*, which does not depend on other threads. CPU time alone cannot distinguish a load that the workload squeezed
+out (its purpose) from one that slept.
 
-Where the kernel keeps no run delay, CPU time is held against what the CPUs could give: what the load got and what was
-left idle. A load that got less than its share of CPUs that were full cannot be told from one that slept.
+If the kernel keeps no run delay, CPU time is compared with what the CPUs could give: what the load got plus what was
+left idle. A load that got less than its share of full CPUs cannot be distinguished from one that slept.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Annotated
 from perflab.condition import Shown, Trial, Window
 from perflab.condition.evidence import part_words, parts, rounded
 
-# Over the whole window. At loads of 10 to 90 % and with the slices used here stress-ng's workers wanted up to 0.08 of a
-# CPU more than asked on a busy machine, never less; the tolerance is for stolen time, which is neither run time nor
-# run delay, and for the reading of the samples.
+# Tolerance over the whole window. At loads of 10 to 90 % and with the slices used here, stress-ng's workers wanted up
+# to 0.08 of a CPU more than requested on a busy machine, never less; the tolerance is for stolen time, which is neither
+# run time nor run delay, and for the sampling itself.
 TOLERANCE = 0.15
-# Of one part: a slice of the load and a sample of the monitor may fall into the neighbouring second, and a wait that
-# is still going on when the second ends is counted in the next one.
+# Tolerance of one part: a slice of the load and a monitor sample may fall into the neighbouring second, and a wait that
+# continues past the second is counted in the next one.
 PART_TOLERANCE = 0.5
-# CPUs with less idle time than this are full: what they left idle says nothing about what a load wanted.
+# CPUs with less idle time than this are full: their idle time cannot show what a load wanted.
 SATURATED_IDLE_SHARE = 0.03
 
 
@@ -34,18 +34,18 @@ CpusWanted = Annotated[float | None, Shown("CPUs wanted")]
 
 @dataclass(frozen=True, kw_only=True)
 class CpuDemand:
-    """Of threads together, in CPUs (CPU seconds per second); null where the kernel or the monitor does not tell."""
+    """All threads together, in CPUs (CPU seconds per second); null if the kernel or the monitor does not report it."""
 
     cpus_used: Annotated[float | None, Shown("CPUs used")] = None
-    """CPU time of the threads that work."""
+    """CPU time of the worker threads."""
     cpus_wanted: CpusWanted = None
     """CPU time and run delay of these threads."""
     capacity_cpus: float | None = None
-    """What they used and what their CPUs left idle: what they could have had."""
+    """CPU time that was available: what they used plus what their CPUs left idle."""
     idle_share: float | None = None
     """Idle time of the CPUs that they may use, 0 to 1."""
     part_s: float | None = None
-    """Length of the parts that are judged one by one."""
+    """Length of the parts that are judged separately."""
     cpus_used_by_part: tuple[float | None, ...] | None = None
     """CPU time in each part."""
     cpus_wanted_by_part: tuple[float | None, ...] | None = None
@@ -59,7 +59,7 @@ class CpuUse:
     """What the threads of a load did in a window, in CPUs (CPU seconds per second)."""
 
     used: Mapping[int, float]  # by thread
-    wanted: Mapping[int, float] | None  # likewise; None where the kernel keeps no run delay
+    wanted: Mapping[int, float] | None  # likewise; None if the kernel keeps no run delay
     idle_share: float | None  # of the CPUs that it may use
     cpus: int
 
@@ -73,13 +73,13 @@ class CpuUse:
 
     @property
     def capacity(self) -> float | None:
-        """What the CPUs could give to this load: all but what others used."""
+        """What the CPUs could give this load: everything but what others used."""
         return None if self.idle_share is None else self.total_used + self.idle_share * self.cpus
 
     def shortfall(self, share: float, tolerance: float, outside: float = 0.0) -> str | None:
-        """Why these threads did not want `share` of a CPU each; None where they did.
+        """Why these threads did not each want `share` of a CPU; None if they did.
 
-        `outside` is how much of that share may lie before or after the time looked at, but never more than half of it.
+        `outside`: how much of that share may lie before or after the window, limited to half of it.
         """
         enough = (1 - tolerance) * max(share - outside, share / 2)
         if self.wanted is not None:
@@ -97,17 +97,17 @@ class CpuUse:
             return "the monitor has no idle time of its CPUs"
         if self.idle_share is not None and self.idle_share < SATURATED_IDLE_SHARE:
             return (
-                f"it used {self.total_used:.2f} CPUs instead of {demand:.2f}; whether it wanted more cannot be told, "
+                f"it used {self.total_used:.2f} CPUs instead of {demand:.2f}; whether it wanted more is unknown, "
                 "since the kernel gives no run delay and the CPUs were full"
             )
         due = min(demand, self.capacity)
         if self.total_used >= (1 - tolerance) * due:
             return None
-        return f"it used {self.total_used:.2f} CPUs, and {due:.2f} were due"
+        return f"it used {self.total_used:.2f} CPUs, but {due:.2f} were due"
 
 
 def measure(trial: Trial, group: str, threads: Sequence[int], cpus: Sequence[int], window: Window) -> CpuUse:
-    """What these threads of a group did; 0 where the monitor did not see one of them."""
+    """What these threads of a group did; 0 if the monitor missed one of them."""
     monitor = trial.monitor
     seconds = window.seconds
     cpu_s = monitor.thread_cpu_seconds(group, window.begin_ns, window.end_ns)
@@ -129,7 +129,7 @@ def judge(
 ) -> tuple[CpuDemand, str | None]:
     """What was achieved of `share` of a CPU per thread, and why it was not enough.
 
-    A load that works for a slice and then sleeps may have one slice less in a time than its share of it.
+    A load that alternates between a slice of work and sleep may have one slice less than its share of a window.
     """
     whole = measure(trial, group, threads, cpus, window)
     pieces = [measure(trial, group, threads, cpus, part) for part in parts(window)]

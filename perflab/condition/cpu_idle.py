@@ -1,7 +1,7 @@
-"""`cpu_idle`: CPUs do not go to sleep deeper than a wake-up latency allows (C-states are held off).
+"""`cpu_idle`: CPUs enter no idle state with a longer wake-up latency than allowed (C-states are held off).
 
-/dev/cpu_dma_latency holds a request for as long as it is open (the kernel's Documentation/power/pm_qos_interface.rst):
-so it ends with perflab, however that ends, and nothing has to be restored.
+/dev/cpu_dma_latency holds a request while it is open (the kernel's Documentation/power/pm_qos_interface.rst): so the
+request ends with perflab, however that ends, and nothing needs to be restored.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from perflab.units import format_time, parse_duration
 from perflab.workload import Graph
 
 DEVICE = Path("/dev/cpu_dma_latency")
-_VALUE = struct.Struct("=i")  # microseconds, as the device takes and gives them
+_VALUE = struct.Struct("=i")  # microseconds, the unit of the device
 MOST_US = 1_000_000
 NO_DRIVER = (None, "none")
 
-Latency = Annotated[int | None, Shown("wake-up latency at most", "µs")]
-Entries = Annotated[int | None, Shown("deeper sleeps of CPUs")]
+Latency = Annotated[int | None, Shown("longest wake-up latency", "µs")]
+Entries = Annotated[int | None, Shown("deeper idle states entered")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Promised:
     latency_us: Latency
     """Longest time that a CPU may take to wake up."""
     deep_entries: Entries = 0
-    """No CPU may go to sleep deeper."""
+    """Entries into deeper idle states that are permitted: none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,13 +53,13 @@ class IdleState:
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
     latency_us: Latency
-    """From the device at the end: the strictest request on the machine, which may be somebody else's."""
+    """Read from the device at the end: the strictest request on the machine, which may be another program's."""
     deep_entries: Entries
-    """How often CPUs went to a state with a longer latency, by the kernel's counters; null: it has none."""
+    """How often CPUs entered a state with a longer latency, by the kernel's counters; null: it has none."""
     before_us: int | None
-    """From the device before this request."""
+    """Read from the device before this request."""
     states: Mapping[str, IdleState]
-    """Of each idle state by its name: latency, how often CPUs went there, and the share of all CPUs' time in it."""
+    """Each idle state by name: latency, how often CPUs entered it, and its share of all CPUs' time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class CpuIdleEvidence(Evidence):
     driver: str | None = None
     """The kernel's cpuidle driver."""
     governor: str | None = None
-    """Who chooses the states."""
+    """The governor that chooses the states."""
 
 
 class CpuIdle(Condition):
@@ -86,7 +86,7 @@ class CpuIdle(Condition):
     @classmethod
     def _whole(cls, latency: int) -> int:
         if latency % 1000:
-            raise ValueError(f"{format_time(latency)} is no whole number of microseconds")
+            raise ValueError(f"{format_time(latency)} is not a whole number of microseconds")
         return latency
 
     @property
@@ -97,14 +97,14 @@ class CpuIdle(Condition):
         require_processes(self.label, runtime)
         driver = host.text(f"{CPU}/cpuidle/current_driver")
         if driver in NO_DRIVER:
-            raise Unavailable(f"{self.label}: the kernel has no cpuidle driver here: it puts no CPU into C-states")
+            raise Unavailable(f"{self.label}: the kernel has no cpuidle driver here, so it uses no C-states")
         if not DEVICE.exists():
             raise Unavailable(
-                f"{self.label}: there is no {DEVICE}; a container gets it by `docker run --device {DEVICE}`"
+                f"{self.label}: {DEVICE} does not exist; in a container, use `docker run --device {DEVICE}`"
             )
         if not os.access(DEVICE, os.R_OK | os.W_OK):
             raise Unavailable(
-                f"{self.label}: this user may not open {DEVICE}; run perflab as root, or `sudo chmod a+rw {DEVICE}`"
+                f"{self.label}: this user may not open {DEVICE}; run perflab as root, or use `sudo chmod a+rw {DEVICE}`"
             )
 
     def begin(self, trial: Trial) -> Held:
@@ -113,7 +113,7 @@ class CpuIdle(Condition):
 
 @dataclass(frozen=True)
 class _Counted:
-    """Of an idle state, of all CPUs together since they were started."""
+    """Counters of an idle state, summed over all CPUs since boot."""
 
     latency_us: int
     entries: int
@@ -130,7 +130,7 @@ class Held(Applied):
             self._device: int | None = os.open(DEVICE, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise Unavailable(f"{asked.label}: cannot open {DEVICE}: {error.strerror}") from error
-        # A device that was only opened asks for nothing yet.
+        # An open device requests nothing until it is written.
         self.before_us = self._read()
         os.write(self._device, _VALUE.pack(asked.latency_us))
         self._states: dict[str, _Counted] = {}
@@ -140,7 +140,7 @@ class Held(Applied):
     def settle(self) -> None:
         if (reason := self._not_held(self._read())) is not None:
             raise NotInEffect(reason)
-        # The kernel has woken every CPU for the new request.
+        # The kernel has woken every CPU for the new request by now.
         self._states, self._settled = states(self.host), True
 
     def verify(self, window: Window) -> Evidence:
@@ -150,7 +150,7 @@ class Held(Applied):
         reason = self._not_held(now_us) if self._settled else "it was not settled before the measured time"
         for name, state in deep.items():
             if state.entries and reason is None:
-                reason = f"CPUs went to {name} ({state.latency_us} µs) {state.entries} times"
+                reason = f"CPUs entered {name} ({state.latency_us} µs) {state.entries} times"
         return CpuIdleEvidence(
             promised=Promised(latency_us=self.asked.latency_us),
             achieved=Achieved(
@@ -166,12 +166,12 @@ class Held(Applied):
 
     def remove(self) -> None:
         if self._device is not None:
-            with contextlib.suppress(OSError):  # closed by somebody else: the request is gone as well
+            with contextlib.suppress(OSError):  # another owner closed it: the request is gone as well
                 os.close(self._device)
             self._device = None
 
     def _read(self) -> int | None:
-        """The strictest request of all, microseconds."""
+        """The strictest request of all programs, in microseconds."""
         try:
             return None if self._device is None else int(_VALUE.unpack(os.pread(self._device, _VALUE.size, 0))[0])
         except (OSError, struct.error):
@@ -181,11 +181,11 @@ class Held(Applied):
         if now_us is None:
             return f"{DEVICE} cannot be read"
         if now_us > self.asked.latency_us:
-            return f"{DEVICE} has {now_us} µs, and {self.asked.latency_us} µs were promised"
+            return f"{DEVICE} has {now_us} µs, but {self.asked.latency_us} µs were promised"
         return None
 
     def _since(self, name: str, now: _Counted, window: Window) -> IdleState:
-        """What was counted from when it had settled."""
+        """Counts since it settled."""
         before = self._states.get(name, _Counted(0, 0, 0))
         whole_us = window.seconds * 1e6 * self._cpus
         share = (now.time_us - before.time_us) / whole_us if whole_us else None
@@ -193,7 +193,7 @@ class Held(Applied):
 
 
 def states(host: Host) -> dict[str, _Counted]:
-    """The idle states of this machine by name, with the counts of all CPUs; none where the kernel has no counters."""
+    """The idle states of this machine by name, with the counts of all CPUs; none if the kernel has no counters."""
     found: dict[str, _Counted] = {}
     for cpu in host.online():
         for folder in host.folders(f"{CPU}/cpu{cpu}/cpuidle", "state*"):
@@ -214,7 +214,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "cpu_idle",
-    "CPUs do not go to sleep deeper than a wake-up latency allows: C-states are held off by /dev/cpu_dma_latency",
+    "CPUs enter no idle state with a longer wake-up latency than allowed: /dev/cpu_dma_latency holds C-states off",
     CpuIdle,
     words=words,
 )

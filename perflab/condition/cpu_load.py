@@ -1,4 +1,4 @@
-"""`cpu_load`: stress-ng workers that want a share of a CPU each."""
+"""`cpu_load`: stress-ng workers that each want a share of a CPU."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from perflab.registry import Kind
 from perflab.units import is_zero
 from perflab.workload import Graph
 
-# stress-ng works for a slice and sleeps for what is left of the period. Its own default is 64 iterations of the method,
-# some hundred milliseconds of matrixprod: so coarse that the load comes in bursts longer than what is measured.
+# stress-ng works for a slice and sleeps for the rest of the period. Its default is 64 iterations of the method, several
+# hundred milliseconds of matrixprod: so coarse that the load comes in bursts longer than the measured effects.
 SLICE_MS = 10
 
 
@@ -30,13 +30,13 @@ class Promised:
     workers: int
     """Processes that load a CPU."""
     load_percent: float
-    """Share of a CPU that each of them wants."""
+    """Share of a CPU that each worker wants."""
     demand_cpus: CpusWanted
-    """What they want together, in CPUs."""
+    """Demand of all workers, in CPUs."""
     cpus: tuple[int, ...]
     """CPUs that they may use."""
     method: str
-    """What they compute."""
+    """Method of computation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,11 +50,11 @@ class CpuLoadEvidence(LoadEvidence):
     promised: Promised
     achieved: Achieved
     note: str | None = None
-    """That the load and the workload have no CPU in common."""
+    """Whether the load and the workload have no CPU in common."""
 
 
 class CpuLoad(StressNg):
-    """Each worker wants `load` percent of a CPU, all the time."""
+    """Each worker wants `load` percent of a CPU all the time."""
 
     name: ClassVar[str] = "cpu_load"
     evidence: ClassVar[type[LoadEvidence]] = CpuLoadEvidence
@@ -76,7 +76,7 @@ class CpuLoad(StressNg):
     method: str = Field(
         default="matrixprod",
         pattern=r"^[a-z0-9]+$",
-        description="what the workers compute: a --cpu-method of stress-ng",
+        description="method of computation: a --cpu-method of stress-ng",
     )
     cpus: Cpus = Field(
         default_factory=allowed_cpus,
@@ -137,7 +137,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "cpu_load",
-    "stress-ng workers that want a share of a CPU each",
+    "stress-ng workers that each want a share of a CPU",
     CpuLoad,
     words=words,
     is_off=lambda written: is_zero(written.get("load")) or is_zero(written.get("workers")),

@@ -1,4 +1,4 @@
-"""`cpu_pinning`: the workload may use some CPUs only, every thread of it, all the time."""
+"""`cpu_pinning`: every thread of the workload may use only some CPUs, all the time."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from perflab.registry import Kind
 from perflab.units import NS_PER_S, on_cpus, plural
 from perflab.workload import Graph
 
-GROUP = "workload"  # of the monitor: workload/<process>
+GROUP = "workload"  # name of a monitor group: workload/<process>
 
 
 CpusOfWorkload = Annotated[int, Shown("CPUs of the workload")]
-Outside = Annotated[int, Shown("threads seen outside them")]
+Outside = Annotated[int, Shown("threads seen outside these CPUs")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     cpus: tuple[int, ...]
-    """CPUs that every thread may use, and no other."""
+    """CPUs that every thread may use, and no others."""
     count: CpusOfWorkload
-    """How many these are."""
+    """Number of these CPUs."""
     threads_outside: Outside = 0
-    """None may be seen elsewhere."""
+    """Threads that may be seen elsewhere: none."""
     processes: tuple[str, ...]
-    """Processes of the workload that are pinned."""
+    """Pinned processes of the workload."""
     asked: Mapping[str, Any]
-    """`count` or `cpus` as they were given."""
+    """`count` or `cpus` as given."""
     clipped: bool
-    """Whether the machine has fewer than were asked for."""
+    """Whether the machine has fewer CPUs than requested."""
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ class Achieved:
     threads: int
     """Threads that perflab-monitor saw in the measured part."""
     samples: int
-    """Its samples, of the process with the fewest."""
+    """Samples of the process with the fewest."""
     threads_outside: Outside
     """Threads that could run, or ran, on other CPUs, over all samples."""
     interval_s: float | None
-    """Time between two samples, within which a thread may have been elsewhere and back."""
+    """Time between two samples, during which a thread may have run elsewhere unseen."""
     monitor_gap_s: float | None
-    """Longest time in which the monitor did not look."""
+    """Longest time without a sample."""
     processes: Mapping[str, ProcessSeen]
-    """Of each process: `affinities` that were seen, `escapes` (could run elsewhere), `ran_outside`, `threads_at_end`
-    (from /proc; null: it had ended), `never_watched` (threads of the end that no sample has)."""
+    """For each process: the `affinities` seen, `escapes` (could run elsewhere), `ran_outside`, `threads_at_end`
+    (from /proc; null: it had ended), `never_watched` (threads at the end that are in no sample)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +104,9 @@ class CpuPinning(Condition):
         default=None, ge=1, le=4096, description="how many CPUs: the highest-numbered ones that perflab may use"
     )
     cpus: Cpus | None = Field(default=None, description="which CPUs, e.g. 0,2-3; instead of count")
-    processes: Names = Field(
-        default=(), description="processes of the workload that are pinned, by name (default: all)"
-    )
+    processes: Names = Field(default=(), description="names of the processes of the workload to pin (default: all)")
     clip: Switch = Field(
-        default=False, description="on: use as many of the CPUs as this machine has; off: refuse what it does not have"
+        default=False, description="on: use as many of the CPUs as this machine has; off: fail if some are missing"
     )
 
     @model_validator(mode="after")
@@ -124,7 +122,7 @@ class CpuPinning(Condition):
         for name in self.processes:
             if name not in there:
                 known = ", ".join(there)
-                raise BadInput(f"{self.label}: the workload has no process {name!r}; there are: {known}")
+                raise BadInput(f"{self.label}: the workload has no process {name!r}; choose from {known}")
         for process in graph.document["processes"]:
             if process["name"] in self.pinned(graph):
                 for what, cpus in _asked_cpus(process):
@@ -132,19 +130,19 @@ class CpuPinning(Condition):
                     if outside:
                         raise BadInput(
                             f"{self.label}: the graph puts {what} of process {process['name']!r} on "
-                            f"{cpu_words(cpus)}, and the pinning allows {cpu_words(chosen)}"
+                            f"{cpu_words(cpus)}, but the pinning allows {cpu_words(chosen)}"
                         )
 
     def pinned(self, graph: Graph) -> tuple[str, ...]:
-        """The processes of the workload that it concerns."""
+        """The pinned processes of the workload."""
         return self.processes or (*graph.own_processes, *graph.started_outside)
 
     def choose(self, allowed: tuple[int, ...]) -> tuple[int, ...]:
-        """The CPUs that the workload may use, of those that perflab may. Raises BadInput."""
+        """The CPUs that the workload may use, out of those that perflab may use. Raises BadInput."""
         here = f"this machine allows {plural(len(allowed), 'CPU')}"
         if self.count is not None:
             if self.count > len(allowed) and not self.clip:
-                raise BadInput(f"{self.label}: count {self.count}, and {here}; clip=on uses as many as there are")
+                raise BadInput(f"{self.label}: count {self.count}, but {here}; clip=on uses as many as there are")
             return allowed[-self.count :]
         wanted = self.cpus or ()
         if not self.clip:
@@ -152,20 +150,20 @@ class CpuPinning(Condition):
             return wanted
         chosen = tuple(cpu for cpu in wanted if cpu in allowed)
         if not chosen:
-            raise BadInput(f"{self.label}: none of cpus {','.join(map(str, wanted))} is among those allowed here")
+            raise BadInput(f"{self.label}: none of cpus {','.join(map(str, wanted))} is allowed here")
         return chosen
 
     def begin(self, trial: Trial) -> Pinned:
         pinned = Pinned(self, trial)
         for name in pinned.processes:
             if name in trial.launch.cpus_of:
-                raise NotInEffect(f"process {name!r} was pinned by another condition already")
+                raise NotInEffect(f"another condition has pinned process {name!r} already")
             trial.launch.cpus_of[name] = frozenset(pinned.cpus)
         return pinned
 
 
 class Pinned(Applied):
-    """The workload's processes of one trial, which are pinned with it: there is nothing to take back."""
+    """The workload's pinned processes of one trial; nothing to undo."""
 
     def __init__(self, asked: CpuPinning, trial: Trial) -> None:
         self.asked = asked
@@ -218,8 +216,8 @@ class Pinned(Applied):
 
         def problem(tid: int, thread: str, did: str, cpus: Iterable[int], when: str) -> str:
             return (
-                f"thread {tid} ({thread}) of process {name!r} {did} on {cpu_words(cpus)} {when}, "
-                f"and {cpu_words(allowed)} was promised"
+                f"thread {tid} ({thread}) of process {name!r} {did} on {cpu_words(cpus)} {when}, but "
+                f"{cpu_words(allowed)} was promised"
             )
 
         def since(at_ns: int) -> str:
@@ -233,19 +231,19 @@ class Pinned(Applied):
             return seen, problem(r.tid, r.name, "ran", r.cpus, since(r.at_ns))
         if seen.never_watched:
             were = "were" if seen.never_watched > 1 else "was"
-            return seen, f"{plural(seen.never_watched, 'thread')} of process {name!r} {were} never watched"
+            return seen, f"{plural(seen.never_watched, 'thread')} of process {name!r} {were} never sampled"
         for _, tid, thread, cpus in at_end:
             if not cpus <= allowed:
                 return seen, problem(tid, thread, "could run", cpus, "at the end")
         return seen, None
 
     def _never_watched(self, group: str, at_end: list[tuple[int, int, str, frozenset[int]]]) -> int | None:
-        """How many of the threads of the end the monitor never saw, though it had the time; None: it saw nothing."""
+        """How many of the threads at the end the monitor never saw, though it had the time; None: it saw nothing."""
         last_ns, interval_ns = self.trial.monitor.last_at_ns, self.trial.monitor.interval_ns
         if last_ns is None or interval_ns is None:
             return None
         watched = {seen.tid for seen in self.trial.monitor.threads(group, 0, last_ns)}
-        # A new thread is found by the next sample, and one that began while that was taken by the one after it.
+        # The next sample finds a new thread, and the one after it a thread that began during a sample.
         old_ns = last_ns - 2 * interval_ns
         unseen = [(pid, tid) for pid, tid, _, _ in at_end if tid not in watched]
         began = (read_thread(pid, tid) for pid, tid in unseen)
@@ -265,7 +263,7 @@ class Pinned(Applied):
 
 
 def _asked_cpus(process: dict[str, Any]) -> Iterator[tuple[str, list[int]]]:
-    """The CPUs that a process of a graph asks for some of its threads."""
+    """The CPUs that a process of a graph requests for some of its threads."""
     for role, settings in (process.get("threads") or {}).items():
         if settings and settings.get("cpus"):
             yield f"the threads of {role}", settings["cpus"]
@@ -283,7 +281,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "cpu_pinning",
-    "the workload may use some CPUs only, verified for every thread",
+    "every thread of the workload may use only some CPUs, verified for each",
     CpuPinning,
     words=words,
     gently=("count=1",),

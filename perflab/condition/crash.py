@@ -1,11 +1,12 @@
 """`crash`: a process of the workload is killed in the measured part, and comes back.
 
-It ends as by SIGKILL at an instant that nothing in it knows of: nothing is closed, no peer is told, what it shared
-stays as it was. Its last act is to write down what it had counted, so that the messages which nobody received are
-those between its two lives. It comes back as a new process with the same endpoints, while the others go on.
+It ends as by SIGKILL, at an instant that nothing in it knows in advance: it closes nothing, notifies no peer, and
+leaves what it shared as it was. Its last act is to write down its counts, so that messages which nobody received can be
+assigned to the gap between its two lives. It comes back as a new process with the same endpoints, while the others
+continue.
 
-Only a process that receives and nothing else can come back: a publisher that was restarted is another writer, and
-whoever knew the first one would take its messages for a stranger's.
+Only a process that does nothing but receive can come back: a restarted publisher is another writer, and its subscribers
+would take its messages for a stranger's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload import Graph
 
-DEFAULT_DOWN: Any = "500ms"  # as users write it
+DEFAULT_DOWN: Any = "500ms"  # in the form that users write
 Down = Annotated[float | None, Shown("down", "s")]
 
 
@@ -34,9 +35,9 @@ class Promised:
     process: str
     """Who crashes."""
     at_s: float | None
-    """When, from the start of the measured part."""
+    """Instant of the kill, from the start of the measured part."""
     down_s: Down
-    """From its end until it is started again."""
+    """Time from its end until it is started again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,9 @@ class Achieved:
     at_s: float | None
     """When its end was seen, by its pidfd; null: it was not killed."""
     down_s: Down
-    """From then until it was started again."""
+    """Time from its end until it was started again."""
     matched_s: Annotated[float | None, Shown("until matched again", "s")]
-    """From when it was started again until all its endpoints were matched."""
+    """Time from the restart until all its endpoints were matched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,11 +65,11 @@ class Crash(Condition):
 
     process: str | None = Field(
         default=None,
-        description="process of the graph that is killed; default: the first that receives and does no more",
+        description="the graph's process to kill; default: the first that only receives",
     )
-    at: Percent = Field(default=30.0, gt=0, lt=100, description="when, in percent of the measured part")
+    at: Percent = Field(default=30.0, gt=0, lt=100, description="when to kill it, in percent of the measured part")
     back_after: DurationNs = Field(
-        default=DEFAULT_DOWN, ge=0, le=3600 * NS_PER_S, description="how long it is gone until it is started again"
+        default=DEFAULT_DOWN, ge=0, le=3600 * NS_PER_S, description="time from its end until it is started again"
     )
 
     @property
@@ -81,20 +82,20 @@ class Crash(Condition):
         self.chosen(graph)
 
     def chosen(self, graph: Graph) -> str:
-        """The process that is killed. Raises BadInput where none can be, or the one that was named cannot."""
+        """The process to kill. Raises BadInput if no process can be killed, or the named one cannot."""
         own = [p for p in graph.document["processes"] if p["name"] in graph.own_processes]
         able = [p["name"] for p in own if _only_receives(p)]
         if self.process is None and able:
             return str(able[0])
         known = ", ".join(able) or "there is none"
         if self.process is not None and self.process not in graph.own_processes:
-            raise BadInput(f"{self.label}: the workload has no process {self.process!r}; those that could be: {known}")
+            raise BadInput(f"{self.label}: the workload has no process {self.process!r}; choose from {known}")
         if self.process is not None and self.process in able:
             return self.process
-        who = "a process that receives and does no more" if self.process is None else f"{self.process!r}"
+        who = "a process that only receives" if self.process is None else f"{self.process!r}"
         raise BadInput(
-            f"{self.label}: {who} is needed, for whoever publishes, serves or has timers comes back as somebody else; "
-            f"those that could be: {known}"
+            f"{self.label}: {who} is needed, because peers do not recognise a process that publishes, serves or "
+            f"has timers after its return; choose from {known}"
         )
 
     def begin(self, trial: Trial) -> Crashing:

@@ -1,4 +1,4 @@
-"""What conditions share: how a window is judged, and what is read from /proc beside the monitor."""
+"""Functions shared by conditions: how to judge a window, and what to read from /proc beside the monitor."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from perflab.processes import PROC, descendants, describe_status
 from perflab.units import NS_PER_S
 from perflab.waiting import Wait
 
-SETTLE_LIMIT_S = 15.0  # a disturbance that is not there by then does not come
+SETTLE_LIMIT_S = 15.0  # longest wait for a disturbance to take effect
 SETTLE_STEP_S = 0.1
-# A trial is judged second by second, so that a load that died in the middle of it is seen. Parts are not shorter than
-# this: below it a load of a few percent and the monitor's interval (some 100 ms) leave too few samples to judge.
+# A trial is judged second by second, to notice a load that dies in the middle. Minimum length of a part: in shorter
+# ones a load of a few percent and the monitor's interval (some 100 ms) leave too few samples to judge.
 PART_S = 1.0
-# How long the monitor may be behind the end of the window; it samples several times a second even on a busy machine.
+# How far the monitor may be behind the end of the window; it samples several times a second even on a busy machine.
 MONITOR_LIMIT_S = 5.0
 _MONITOR_STEP_S = 0.05
-# Between two samples nothing is known. Where the monitor's CPU is kept from it (real-time threads on all CPUs), or it
-# looks too rarely, nobody has seen the trial. A busy machine delays a sample by a few intervals; the shortest limit is
-# for intervals so short that a few time slices of others are many of them.
+# Between two samples nothing is known. If the monitor cannot get a CPU (real-time threads on all CPUs), or samples too
+# rarely, the trial was not observed. A busy machine delays a sample by a few intervals; the lower bound is for
+# intervals so short that a few time slices of other threads are many intervals.
 LONGEST_GAP_INTERVALS = 5
-# The limit is not below and not above these. The kernel lets real-time threads keep others from a CPU for nearly a
-# second (sched_rt_period_us): a load that does so is a good one, and perflab-monitor is among the others.
+# Bounds of the limit. The kernel lets real-time threads keep others from a CPU for nearly a second
+# (sched_rt_period_us): a load that does so works well, and perflab-monitor is among the others.
 LONGEST_GAP_S = (1.0, 2.0)
-LONGEST_GAP_SHARE = 0.5  # of the window: half of a short one must not pass unseen
+LONGEST_GAP_SHARE = 0.5  # share of the window: half of a short one must not pass unseen
 
 
 def require_processes(name: str, runtime: str) -> None:
-    """Raises BadInput on a runtime without operating system processes, which nothing here could disturb."""
+    """Raises BadInput on a runtime without operating system processes, which no condition here could disturb."""
     if runtime == "virtual":
-        raise BadInput(f"{name}: the virtual runtime has no processes to disturb; name a middleware that has")
+        raise BadInput(f"{name}: the virtual runtime has no processes to disturb; use a middleware with processes")
 
 
 def require_processes_of_a_graph(name: str, runtime: str) -> None:
-    """Likewise, and of a command, whose processes perflab neither knows nor starts."""
+    """Also rejects a command, whose processes perflab neither knows nor starts."""
     require_processes(name, runtime)
     if runtime == "command":
-        raise BadInput(f"{name}: the processes of a command are not started by perflab; name a graph")
+        raise BadInput(f"{name}: perflab does not start the processes of a command; use a graph")
 
 
 def allowed_cpus() -> tuple[int, ...]:
-    """The CPUs that perflab, and so what it starts, may use; ascending."""
+    """The CPUs that perflab, and so its children, may use; ascending."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def require_cpus(label: str, wanted: Iterable[int]) -> None:
-    """Raises BadInput where one of these CPUs does not exist or is not allowed."""
+    """Raises BadInput if one of these CPUs does not exist or is not allowed."""
     allowed = allowed_cpus()
     for cpu in wanted:
         if cpu not in allowed:
-            raise BadInput(f"{label}: cpus {cpu}, and this machine allows {cpu_words(allowed)}")
+            raise BadInput(f"{label}: cpus {cpu}, but this machine allows {cpu_words(allowed)}")
 
 
 def cpu_words(cpus: Iterable[int]) -> str:
@@ -65,23 +65,23 @@ def cpu_words(cpus: Iterable[int]) -> str:
 
 
 def parts(window: Window) -> list[Window]:
-    """The window in equal parts of at least a second each; itself where it is shorter."""
+    """The window in equal parts of at least a second each; a shorter window is one part."""
     n = max(1, int(window.seconds / PART_S))
     edges = [window.begin_ns + (window.end_ns - window.begin_ns) * i // n for i in range(n + 1)]
     return [Window(begin, end) for begin, end in itertools.pairwise(edges)]
 
 
 def part_words(number: int, of: int) -> str:
-    """For messages: where in the window; nothing where it has one part only."""
+    """For messages: the place in the window; empty if it has only one part."""
     return f" in part {number} of {of} of the measured time" if of > 1 else ""
 
 
 def catch_up(trial: Trial, window: Window, groups: Sequence[str]) -> str | None:
-    """Waits, for a bounded time, until the monitor has seen all of the window; what it missed where it did not.
+    """Waits, for a bounded time, until the monitor has sampled the whole window; returns what it missed otherwise.
 
-    Not through trial.wait(): that programs of the trial end is no reason to lose the evidence.
+    Not through trial.wait(): the evidence must not be lost because programs of the trial end.
     """
-    wait = Wait("perflab-monitor to have seen all of the measured part", MONITOR_LIMIT_S)
+    wait = Wait("perflab-monitor to have sampled the whole measured part", MONITOR_LIMIT_S)
     while True:
         trial.monitor.refresh()
         last_ns = trial.monitor.last_at_ns
@@ -89,17 +89,17 @@ def catch_up(trial: Trial, window: Window, groups: Sequence[str]) -> str | None:
             return next((gap for group in groups if (gap := _gap(trial, group, window)) is not None), None)
         if wait.is_over:
             behind = "never sampled" if last_ns is None else f"ended {(window.end_ns - last_ns) / 1e9:.2f} s too early"
-            return f"the monitor {behind}: nothing is known of the whole measured time"
+            return f"the monitor {behind}: part of the measured time is unknown"
         wait.pause(_MONITOR_STEP_S)
 
 
 def _gap(trial: Trial, group: str, window: Window) -> str | None:
-    """Where in the window the monitor did not look at a group for too long."""
+    """Where in the window the monitor took no sample of a group for too long."""
     longest_s = longest_gap_s(trial, [group], window)
     if longest_s is None:
         return f"the monitor has no sample of {group}"
     limit_s = _gap_limit_s(trial.monitor.interval_ns, window)
-    return f"the monitor did not look at {group} for {longest_s:.2g} s" if longest_s > limit_s else None
+    return f"the monitor took no sample of {group} for {longest_s:.2g} s" if longest_s > limit_s else None
 
 
 def _gap_limit_s(interval_ns: int | None, window: Window) -> float:
@@ -109,7 +109,7 @@ def _gap_limit_s(interval_ns: int | None, window: Window) -> float:
 
 
 def longest_gap_s(trial: Trial, groups: Iterable[str], window: Window) -> float | None:
-    """The longest part of the window without a look at one of these groups; None where one was never looked at."""
+    """The longest part of the window without a sample of one of these groups; None if one was never sampled."""
     longest_ns = 0
     for group in groups:
         sampled = [at_ns for at_ns, _ in trial.monitor.rss_kb(group, window.begin_ns, window.end_ns)]
@@ -121,7 +121,7 @@ def longest_gap_s(trial: Trial, groups: Iterable[str], window: Window) -> float 
 
 
 def wait_until(trial: Trial, problem: Callable[[], str | None], limit_s: float = SETTLE_LIMIT_S) -> None:
-    """Waits until `problem` names none. Raises NotInEffect with the last one when the time is over."""
+    """Waits until `problem` returns None. Raises NotInEffect with the last problem when the time is over."""
     end_s = time.monotonic() + limit_s
     while (reason := problem()) is not None:
         if time.monotonic() >= end_s:
@@ -132,9 +132,9 @@ def wait_until(trial: Trial, problem: Callable[[], str | None], limit_s: float =
 def wait_until_seen(
     trial: Trial, what: str, seconds: float, lost: Callable[[], str | None], weak: Callable[[Window], str | None]
 ) -> None:
-    """Waits until the latest `seconds` that the monitor has sampled, from now on, are as promised. Raises NotInEffect.
+    """Waits until the latest `seconds` sampled by the monitor from now on are as promised. Raises NotInEffect.
 
-    `lost` says why the disturbance is not there at all, `weak` why it is not enough in a window.
+    `lost` returns why the disturbance is absent, `weak` why it is too weak in a window.
     """
     since_ns = time.monotonic_ns()
 
@@ -144,7 +144,7 @@ def wait_until_seen(
         trial.monitor.refresh()
         last_ns, length_ns = trial.monitor.last_at_ns, round(seconds * NS_PER_S)
         if last_ns is None or last_ns - length_ns < since_ns:
-            return f"the monitor has not seen {what} yet"
+            return f"the monitor has no sample of {what} yet"
         return weak(Window(last_ns - length_ns, last_ns))
 
     wait_until(trial, problem)
@@ -153,7 +153,8 @@ def wait_until_seen(
 def differing(
     trial: Trial, group: str, window: Window, promised: Mapping[int, Mapping[str, Any]], program: str
 ) -> str | None:
-    """Which thread was otherwise in the window than promised: by its number `policy`, `priority`, `nice` and `cpus`."""
+    """Which thread's scheduling differed from the promise in the window, by its number: `policy`, `priority`, `nice`
+    and `cpus`."""
     for seen in trial.monitor.threads(group, window.begin_ns, window.end_ns):
         for key, value in promised.get(seen.tid, {}).items():
             if (found := getattr(seen, key)) != value:
@@ -167,7 +168,7 @@ def differing(
 
 
 def ready(companion: Companion, program: str, limit_s: float) -> dict[str, Any]:
-    """What a program says when it is ready, or its error. Raises NotInEffect where it ends, or says neither."""
+    """The program's message that it is ready, or its error. Raises NotInEffect if it ends, or sends neither."""
     deadline_s = time.monotonic() + limit_s
     while (left_s := deadline_s - time.monotonic()) > 0:
         said = companion.receive(min(left_s, 0.2))
@@ -179,14 +180,14 @@ def ready(companion: Companion, program: str, limit_s: float) -> dict[str, Any]:
 
 
 def has_ended(companion: Companion | None, what: str) -> str | None:
-    """How a program that had to run until now ended; None where it runs."""
+    """How a program that had to run until now ended; None if it still runs."""
     if companion is None:
         return f"{what} was not started"
     return None if companion.status is None else f"{what} {describe_status(companion.status)} during the trial"
 
 
 def network_namespace(pid: int) -> int | None:
-    """The inode of a process's network namespace; None where it has ended."""
+    """The inode of a process's network namespace; None if it has ended."""
     try:
         return (PROC / str(pid) / "ns" / "net").stat().st_ino
     except OSError:
@@ -194,7 +195,7 @@ def network_namespace(pid: int) -> int | None:
 
 
 def outside_namespace(processes: Mapping[str, int], namespace: int | None) -> tuple[str, ...]:
-    """Of processes by name, those of which something runs in another network namespace; not those that have ended."""
+    """The names of the processes with a descendant in another network namespace; without processes that have ended."""
     found = []
     for name, root in processes.items():
         tree = [root, *(t.pid for t in descendants(root))]

@@ -15,10 +15,10 @@ from perflab.formats.json_file import write_json
 from perflab.units import NS_PER_S
 
 PROGRAM = "perflab-churn"
-TOPIC_PREFIX = "perflab_churn_"  # of its topics, as perflab-churn names them
+TOPIC_PREFIX = "perflab_churn_"  # name of its topics, as perflab-churn names them
 MESSAGE_TYPE = "stamped10b"
 READY_WITHIN_S = 30.0
-# Of the cycles promised, as for messages: see flood_evidence.
+# Share of the promised cycles, as for messages: see flood_evidence.
 CYCLES_AT_LEAST = 0.95
 # perflab-churn reports five times a second.
 SILENT_AT_MOST_NS = 3 * NS_PER_S
@@ -31,25 +31,25 @@ class ChurnPromised:
     of: str
     """Endpoints or participants."""
     cycles_per_s: float
-    """How many are created and deleted."""
+    """Number created and deleted."""
     topics: int
-    """That they use in turn."""
+    """Topics used in turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChurnAchieved:
-    """As perflab-churn counted; null where it reported nothing."""
+    """As counted by perflab-churn; null if it reported nothing."""
 
     cycles: int | None = None
     """Created."""
     cycles_per_s: float | None = None
     """Created per second."""
     skipped: int | None = None
-    """Left out, because it was late."""
+    """Cycles skipped because they were late."""
     deleted: int | None = None
     """Deleted."""
     discovered: Mapping[str, int] | None = None
-    """What the trial's processes found and lost of it; null where their events were dropped."""
+    """What the trial's processes discovered and lost of it; null if their events were dropped."""
 
 
 class Churn:
@@ -62,7 +62,7 @@ class Churn:
         folder.mkdir(parents=True, exist_ok=True)
         self._records = folder / "churn.jsonl"
         config = folder / "churn.json"
-        # Its own participant beside one of each process.
+        # Each process discovers its own participant beside the others.
         write_json(config, self._configuration(trial.middleware_configuration, len(trial.graph.processes) + 1))
         program = trial.native.program(PROGRAM)
         variables = [f"{name}={value}" for name, value in trial.middleware_environment.items()]
@@ -75,7 +75,7 @@ class Churn:
         )
 
     def settle(self) -> None:
-        """Until it has joined the domain. Raises NotInEffect."""
+        """Waits until it has joined the domain. Raises NotInEffect."""
         try:
             said = ready(self._companion, PROGRAM, READY_WITHIN_S)
         except NotInEffect as error:
@@ -84,7 +84,7 @@ class Churn:
             raise NotInEffect(f"{self._label}: churn: {said.get('text')}")
 
     def verify(self, folder: Path, window: Window) -> tuple[ChurnAchieved, str | None]:
-        """What was achieved, with the records of the workload's processes in `folder`; why that is not enough."""
+        """What was achieved, from the records of the workload's processes in `folder`; and why that is not enough."""
         lines = records.lines(self._records, "progress")
         progress = [line for line in lines if line is not None and line.get("type") == "progress"]
         return judge(self._parameters, progress, seen(sorted(folder.glob("*.jsonl")), window), window)
@@ -109,9 +109,9 @@ def promised(parameters: FloodParameters) -> ChurnPromised:
 
 
 def seen(files: Sequence[Path], window: Window) -> dict[str, int] | None:
-    """What the processes of the trial discovered and lost of the churn in the window; None where events were dropped.
+    """What the processes of the trial discovered and lost of the churn in the window; None if events were dropped.
 
-    A participant has no topic by which it could be told from another, but within the window no other one comes.
+    Participants have no topic to distinguish them, but no others come within the window.
     """
     counts = dict.fromkeys((*FOUND, *LOST), 0)
     for file in files:
@@ -123,7 +123,7 @@ def seen(files: Sequence[Path], window: Window) -> dict[str, int] | None:
                 return None
             if code not in counts or not window.begin_ns <= record["at_ns"] <= window.end_ns:
                 continue
-            # Who is lost is told by identity alone, as is a participant.
+            # The loss of an endpoint is reported only by identity, as is that of a participant.
             if code not in ("writer_found", "reader_found") or TOPIC_PREFIX in (record.get("text") or ""):
                 counts[code] += 1
     return counts
@@ -135,7 +135,7 @@ def judge(
     discovered: Mapping[str, int] | None,
     window: Window,
 ) -> tuple[ChurnAchieved, str | None]:
-    """What was achieved, and why that is not enough; None where it is."""
+    """What was achieved, and why that is not enough; None if it is."""
     before = [line for line in progress if line["at_ns"] <= window.begin_ns]
     within = [line for line in progress if window.begin_ns < line["at_ns"] <= window.end_ns]
     if not within:
@@ -153,14 +153,14 @@ def judge(
     )
     silent_ns = window.end_ns - last["at_ns"]
     if silent_ns > SILENT_AT_MOST_NS:
-        return achieved, f"{PROGRAM} was last heard of {silent_ns / NS_PER_S:.1f} s before the end of the measured part"
+        return achieved, f"{PROGRAM} last reported {silent_ns / NS_PER_S:.1f} s before the end of the measured part"
     if cycles < CYCLES_AT_LEAST * parameters.churn * seconds - 1:
         return achieved, (
             f"{cycles} {parameters.churn_of} came and went in {seconds:.1f} s, of {parameters.churn * seconds:.0f} "
             f"promised; at least {CYCLES_AT_LEAST:.0%} is needed"
         )
     expected = FOUND if parameters.churn_of == "participants" else FOUND[:2]
-    # One that came just before the end may not have been told yet.
+    # An endpoint created just before the end may not have been reported yet.
     if discovered is not None and cycles > 1 and not any(discovered[code] for code in expected):
         return achieved, f"{cycles} {parameters.churn_of} came and went, but no process of the trial discovered any"
     return achieved, None

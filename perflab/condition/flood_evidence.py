@@ -1,8 +1,8 @@
-"""What a flood promised and what it achieved, from the counts of those who sent and those who received.
+"""What a flood promised and what it achieved, from the counts of its senders and receivers.
 
-Every process of a trial writes the cumulative counts of a condition's nodes every second. Between two lines counts are
-taken as growing evenly, so the counts of all processes are known at the same instants, to a line's interval. A process
-that says nothing for longer than that leaves seconds of which nothing is known.
+Every process of a trial writes the cumulative counts of a condition's nodes every second. Counts are assumed to grow
+evenly between two lines, so the counts of all processes are known at the same instants, to a line's interval. A process
+that is silent for longer than that leaves seconds whose counts are unknown.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from perflab.condition.flood_graph import Flood
 from perflab.formats import records
 from perflab.units import NS_PER_S
 
-MADE_UP_FOR_S = 0.1  # by how much perflab-node's timers of conditions make up for what is late
-# Of what a reliable flow offered, by the end of the window: the rest may be under way.
+MADE_UP_FOR_S = 0.1  # catch-up rate of perflab-node's timers of conditions
+# Share of what a reliable flow offered by the end of the window: the rest may be under way.
 DELIVERED_AT_LEAST = 0.95
-# Best effort may lose messages, but a reader that gets less than half of them is not the one that was promised.
+# Best effort may lose messages, but a reader that gets less than half of them is not the promised one.
 BEST_EFFORT_DELIVERED_AT_LEAST = 0.5
-# Processes report every second; on a busy machine later, but not much.
+# Processes report every second, and slightly later on a busy machine.
 SILENT_AT_MOST_NS = 3 * NS_PER_S
-# Two words and a half: what happened within a longer silence is not known, and a line drawn through it is no count.
+# Two and a half reports: what happened within a longer silence is unknown, and interpolation is not a count.
 LONGEST_SILENCE_NS = 5 * NS_PER_S // 2
-# Below so many messages per publisher and second, a full second may have none.
+# Below this many messages per publisher and second, a full second may have none.
 STEADY_FROM_HZ = 2.0
 
 NO_READER = "nothing was delivered: no reader"
@@ -41,20 +41,20 @@ OfferedMegabytes = Annotated[float | None, Shown("offered", "MB/s")]
 
 @dataclass(frozen=True, kw_only=True)
 class Promised:
-    """Of churn alone `publishers` is 0 and the rest null."""
+    """For churn alone, `publishers` is 0 and the rest null."""
 
     publishers: int
-    """Of the flood."""
+    """Publishers of the flood."""
     rate_hz: float | None = None
-    """Messages per second of each."""
+    """Messages per second of each publisher."""
     messages_per_s: Offered = None
-    """Of all publishers."""
+    """Messages per second of all publishers."""
     deliveries_per_s: Delivered = None
-    """To all readers, as far as they keep up."""
+    """Deliveries per second to all readers, as far as they keep up."""
     megabytes_per_s: OfferedMegabytes = None
-    """Payload of all messages."""
+    """Payload of all messages per second."""
     payload_bytes: int | Mapping[str, int] | None = None
-    """Of a message; by topic where they differ."""
+    """Payload of a message; by topic if they differ."""
     at_least_percent: float | None = None
     """Share of the messages that must be sent in every second."""
     reliability: tuple[str, ...] = ()
@@ -62,19 +62,19 @@ class Promised:
     readers: str | None = None
     """Who reads."""
     subscriptions: int | None = None
-    """Of its topics."""
+    """Names of its topics."""
     reader_limit_per_s: float | None = None
-    """Messages that readers which work on each can take; null without work."""
+    """Messages that readers can process if they work on each; null without work."""
     churn: ChurnPromised | None = None
     """Null without churn."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
-    """As its publishers and readers counted; of churn alone that is null."""
+    """As counted by its publishers and readers; null for churn alone."""
 
     seconds: float | None = None
-    """What of the measured part is known."""
+    """The part of the measured part whose counts are known."""
     sent: int | None = None
     """Messages that were written."""
     not_sent: int | None = None
@@ -94,9 +94,9 @@ class Achieved:
     delivered_megabytes_per_s: float | None = None
     """Payload received."""
     matched_readers: int | None = None
-    """Readers that its publishers had before the start, as they themselves said."""
+    """Readers matched before the start, as reported by its publishers."""
     sent_in_second: tuple[int | None, ...] | None = None
-    """Sent, second by second; null where a process said nothing, and in virtual time."""
+    """Messages sent, second by second; null if a process was silent, and in virtual time."""
     delivered_in_second: tuple[int | None, ...] | None = None
     """Received, likewise."""
     last_heard_s: Mapping[str, float] = field(default_factory=dict)
@@ -110,12 +110,12 @@ class FloodEvidence(Evidence):
     promised: Promised
     achieved: Achieved | None
     notes: tuple[str, ...] = ()
-    """What must be known of its readers."""
+    """What the evidence of its readers must contain."""
 
 
 @dataclass(frozen=True)
 class Silence:
-    """A time in which a process should have said something."""
+    """A time in which a process should have reported."""
 
     process: str
     begin_ns: int
@@ -124,7 +124,7 @@ class Silence:
 
 @dataclass(frozen=True)
 class Curve:
-    """What one process said, in the order of time; its first point is the start of the measured part."""
+    """The reports of one process, in time order; the first point is the start of the measured part."""
 
     process: str
     points: tuple[Counts, ...]
@@ -134,13 +134,13 @@ class Curve:
         return self.points[-1].at_ns
 
     def silences(self, window: Window) -> list[Silence]:
-        """Where in the window it said nothing for too long."""
+        """Where in the window it was silent for too long."""
         instants = [point.at_ns for point in self.points] + [max(self.last_at_ns, window.end_ns)]
         inside = [min(max(at_ns, window.begin_ns), window.end_ns) for at_ns in instants]
         return [Silence(self.process, a, b) for a, b in pairwise(inside) if b - a > LONGEST_SILENCE_NS]
 
     def at(self, at_ns: int) -> Counts:
-        """The counts at an instant; before the first point and behind the last one, those of that point."""
+        """The counts at an instant; before the first point and after the last one, those of that point."""
         before = self.points[0]
         for after in self.points:
             if after.at_ns >= at_ns:
@@ -151,17 +151,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Account:
-    """What is known of a flood in a trial."""
+    """What is recorded about a flood in a trial."""
 
     curves: tuple[Curve, ...]
-    sending_ends_ns: int  # nothing is sent behind it
-    last: Counts | None = None  # of all processes together, as they last said
-    matched_readers: int | None = None  # of all publishers, as they themselves told before the start
+    sending_ends_ns: int  # nothing is sent after it
+    last: Counts | None = None  # of all processes together, as of their last reports
+    matched_readers: int | None = None  # of all publishers, as they reported before the start
     write_errors: int | None = None
 
     @property
     def common_until_ns(self) -> int:
-        """Until when every process has reported."""
+        """The time until which every process has reported."""
         return min(curve.last_at_ns for curve in self.curves)
 
     @property
@@ -174,13 +174,13 @@ class Account:
         if self.last is None or at_ns <= known_ns or self.last.at_ns <= known_ns:
             return _sum(at_ns, [curve.at(at_ns) for curve in self.curves])
         known = _sum(known_ns, [curve.at(known_ns) for curve in self.curves])
-        # Nothing is sent behind the end, so what the last word adds belongs before it; of deliveries the few that came
-        # between the end and that word are counted with them.
+        # Nothing is sent after the end, so what the last report adds belongs before it; the few deliveries between the
+        # end and that report are counted with them.
         return _between(known, replace(self.last, at_ns=min(self.last.at_ns, self.sending_ends_ns)), at_ns)
 
 
 def account(folder: Path, label: str, counts: Counts | None, window: Window, names: Iterable[str]) -> Account:
-    """What the processes of a trial recorded in `folder` of a condition, and last said.
+    """What the processes of a trial recorded about a condition in `folder`, and last reported.
 
     `names` are the qualified names of the condition's publishers. Raises RecordError and OSError.
     """
@@ -196,7 +196,7 @@ def account(folder: Path, label: str, counts: Counts | None, window: Window, nam
 
 
 def in_virtual_time(counts: Counts | None, window: Window) -> Account:
-    """Of a trial that ran in virtual time, of which the totals are known alone."""
+    """For a trial in virtual time, of which only the totals are known."""
     if counts is None:
         return Account((), window.end_ns)
     begin, end = Counts(window.begin_ns, 0, 0, 0, 0), replace(counts, at_ns=window.end_ns)
@@ -205,7 +205,7 @@ def in_virtual_time(counts: Counts | None, window: Window) -> Account:
 
 @dataclass(frozen=True)
 class _File:
-    """What the records of one process hold of a flood."""
+    """The records of one process about a flood."""
 
     curve: Curve | None
     matched: int | None
@@ -217,7 +217,7 @@ def _read(path: Path, label: str, begin_ns: int, publishers: frozenset[str]) -> 
     matched = write_errors = None
     for record in records.lines(path, "start", "progress", "passing", "checkpoint"):
         if record is None:
-            continue  # a last line that is being written
+            continue  # an incomplete last line
         kind = record.get("type")
         if kind == "start":
             begin_ns = int(record["measured_from_ns"])
@@ -259,23 +259,23 @@ def promised(flood: Flood) -> Promised:
 
 
 def judge(flood: Flood, known: Account, window: Window, *, seconds: bool = True) -> FloodEvidence:
-    """The evidence of a flood. Without `seconds` the window is judged as a whole, as virtual time has to be."""
+    """The evidence of a flood. Without `seconds`, the window is judged as a whole, as virtual time requires."""
     promise = promised(flood)
     if not known.curves and known.last is not None:
-        # Too short for a word in between: what was said at the end is judged as a whole.
+        # Too short for a report in between: the counts at the end are judged as a whole.
         begin, end = Counts(window.begin_ns, 0, 0, 0, 0), replace(known.last, at_ns=window.end_ns)
         if window.end_ns - window.begin_ns > LONGEST_SILENCE_NS:
-            mute = f"no process of the flood said anything in the {window.seconds:.3g} s of the measured part"
+            mute = f"no process of the flood reported anything in the {window.seconds:.3g} s of the measured part"
             return FloodEvidence(promised=promise, achieved=None, reason=mute)
         known, seconds = replace(known, curves=(Curve("all processes", (begin, end)),), last=end), False
     if not known.curves:
-        unknown = "no process counted a message of the flood; nobody can tell whether there was one"
+        unknown = "no process counted a message of the flood, so it is unknown whether there was one"
         return FloodEvidence(promised=promise, achieved=None, reason=unknown)
     return _Judge(flood, known, window, seconds).evidence(promise)
 
 
 class _Judge:
-    """What was achieved of a flood, in steps of a second or, without `seconds`, in one."""
+    """What a flood achieved, in steps of a second or, without `seconds`, in one."""
 
     def __init__(self, flood: Flood, known: Account, window: Window, seconds: bool) -> None:
         self.flood, self.known, self.window, self.seconds = flood, known, window, seconds
@@ -310,26 +310,27 @@ class _Judge:
         return FloodEvidence(promised=promise, achieved=achieved, reason=reason, notes=tuple(self._notes()))
 
     def _by_second(self, figures: Sequence[float]) -> tuple[int | None, ...] | None:
-        """Unknown in the seconds of which a process said nothing."""
+        """Unknown in the seconds in which a process was silent."""
         if not self.seconds:
             return None
         heard = [not any(a < s.end_ns and b > s.begin_ns for s in self.silences) for a, b in self.edges]
         return tuple(round(figure) if known else None for figure, known in zip(figures, heard, strict=True))
 
     def _silence(self) -> str | None:
-        """Whether somebody did not report for a while, or stopped before the end."""
+        """Whether a process did not report for a while, or stopped before the end."""
         window, last_at_ns = self.window, {curve.process: curve.last_at_ns for curve in self.known.curves}
         for silence in self.silences:
-            if silence.begin_ns < last_at_ns[silence.process]:  # it spoke again
+            if silence.begin_ns < last_at_ns[silence.process]:  # it reported again
                 return (
-                    f"process {silence.process} said nothing for {(silence.end_ns - silence.begin_ns) / NS_PER_S:.1f} "
-                    f"s, from {(silence.begin_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured part"
+                    f"process {silence.process} reported nothing for "
+                    f"{(silence.end_ns - silence.begin_ns) / NS_PER_S:.1f} s, from "
+                    f"{(silence.begin_ns - window.begin_ns) / NS_PER_S:.1f} s into the measured part"
                 )
         for process, at_ns in last_at_ns.items():
             if window.end_ns - at_ns > SILENT_AT_MOST_NS:
                 return (
-                    f"process {process} was last heard of {(window.end_ns - at_ns) / NS_PER_S:.1f} s before the end of "
-                    f"the measured part; a flood of {window.seconds:.3g} s was promised"
+                    f"process {process} last reported {(window.end_ns - at_ns) / NS_PER_S:.1f} s before the end "
+                    f"of the measured part; a flood of {window.seconds:.3g} s was promised"
                 )
         return None
 
@@ -340,11 +341,11 @@ class _Judge:
             silent = next((n for n, step in enumerate(self.steps) if step.sent < 1), None)
             if silent is None or flood.rate_hz < STEADY_FROM_HZ:
                 return None
-            return f"nothing was sent in {self._span(silent)}; readers hold a flood back, not for ever"
+            return f"nothing was sent in {self._span(silent)}; readers may slow a flood down, but not stop it"
         slack = float(flood.publishers)  # a second may cut off one message of each publisher
         least = flood.asked.at_least / 100
         wanted = least * flood.messages_per_s
-        moved = MADE_UP_FOR_S * flood.messages_per_s  # what a stall at its end moves into the next second
+        moved = MADE_UP_FOR_S * flood.messages_per_s  # messages that a stall at its end moves into the next second
         for number, step in enumerate(self.steps):
             if self.seconds and step.sent < wanted - moved - slack:
                 return (
@@ -359,7 +360,7 @@ class _Judge:
         return None
 
     def _delivered(self) -> str | None:
-        """Whether readers got what they should; where there is none, whether nobody read all the same."""
+        """Whether readers received enough; if none was promised, whether there was one all the same."""
         flood, known, total = self.flood, self.known, self.total
         if flood.deliveries_per_s == 0:
             if total.received or total.deliveries_expected or known.matched_readers:
@@ -373,7 +374,7 @@ class _Judge:
         for number, step in enumerate(self.steps):
             if flood.rate_hz >= STEADY_FROM_HZ and step.received < 1:
                 return f"no message of the flood was delivered in {self._span(number)}"
-        # What was under way at the end may have arrived since.
+        # Messages under way at the end may have arrived since.
         final = known.last or total
         least = DELIVERED_AT_LEAST if flood.is_reliable else BEST_EFFORT_DELIVERED_AT_LEAST
         # The workload's executor may be busy with other things.
@@ -396,15 +397,15 @@ class _Judge:
                 f"{flood.reader_limit_per_s:.0f} of {flood.deliveries_per_s:.0f} deliveries/s are possible"
             )
         if flood.throttled:
-            yield "readers that fall behind hold the publishers back, as a mitigation makes them"
+            yield "readers that fall behind slow the publishers down, as the mitigation intends"
         elif flood.is_held_back:
             yield (
-                "nothing may be lost, so slow readers hold the publishers back once the queues are full, or take "
-                "everything into memory, as their middleware does it"
+                "nothing may be lost, so slow readers slow the publishers down once the queues are full, or their "
+                "memory grows, depending on the middleware"
             )
         of = total.deliveries_expected
         if flood.asked.readers in ("inside", "topics") and total.received < DELIVERED_AT_LEAST * of:
-            yield f"{total.received / of:.1%} was delivered; what arrives depends on the workload's executor"
+            yield f"{total.received / of:.1%} was delivered; deliveries depend on the workload's executor"
 
     def _span(self, number: int) -> str:
         return f"second {number + 1}" if self.seconds else "the whole measured part"
@@ -426,7 +427,7 @@ def _sum(at_ns: int, counts: Sequence[Counts]) -> Counts:
 
 
 def _each(at_ns: int, of: Callable[..., float], *counts: Counts) -> Counts:
-    """Each count, made of the same one of these."""
+    """Applies a function to each count of these."""
     return Counts(at_ns, **{key: of(*(getattr(one, key) for one in counts)) for key in _COUNTED})
 
 

@@ -1,4 +1,5 @@
-"""What a user says of a flood, and the flood as a part of the graph: its publishers, its readers, where they run.
+"""The user's parameters of a flood, and the flood as a part of the graph: its publishers, its readers, and their
+processes.
 
 Pure functions.
 """
@@ -19,13 +20,13 @@ from perflab.workload import Graph, extend
 
 DEFAULT_PAYLOAD = 1024
 DEFAULT_PUBLISHERS = 4
-# The largest message of a type whose size a publisher chooses, as perflab-node's.
+# The largest message of a type whose publisher chooses the size; the same as perflab-node's.
 LARGEST_PAYLOAD = 64 << 20
-# What could not be offered in time is counted as not sent: a flood that falls behind must not outlive its trial.
+# Messages that could not be offered in time count as not sent: a flood that falls behind must not outlive its trial.
 OVERRUN = "skip"
-# More publishers than this in a process share threads: a flood is messages, not context switches.
+# With more publishers than this in a process, they share threads: a flood consists of messages, not context switches.
 MOST_THREADS = 16
-# A reader that needs more of its thread than this falls behind sooner or later, whatever the middleware does.
+# A reader that needs more of its thread than this falls behind sooner or later, on any middleware.
 KEEPS_UP_BELOW = 0.8
 
 
@@ -51,26 +52,27 @@ OwnProcess = Annotated[
 ]
 
 
-# Of the promised messages. Missing a twentieth is a smaller change of dose than any that an experiment would vary, and
-# more than a flood misses on a machine with a CPU to spare.
+# Share of the promised messages. A missing twentieth is a smaller change of dose than any that an experiment would
+# vary, and more than a flood misses on a machine with a CPU to spare.
 OFFERED_AT_LEAST_PERCENT = 95.0
 
 
 class FloodParameters(Parameters):
-    """What a user says of a message flood."""
+    """The user's parameters of a message flood."""
 
     publishers: int | None = Field(
         None,
         ge=0,
         le=256,
-        description="publishers, each on a topic of its own (4); with readers=topics so many on every topic (1)",
+        description="publishers, each on a topic of its own (4); with readers=topics, publishers per topic (1)",
     )
     rate: Hertz = Field(1000.0, ge=0.1, le=100_000, description="messages per second of each publisher")
     payload: Bytes | None = Field(
-        None, gt=0, description="bytes of a message (1024); with readers=topics that of the workload's messages"
+        None, gt=0, description="bytes of a message (1024); with readers=topics, the size of the workload's messages"
     )
     reliability: Literal["best_effort", "reliable"] = Field(
-        "best_effort", description="QoS of publishers and readers; with readers=topics reliable where these ask for it"
+        "best_effort",
+        description="QoS of publishers and readers; with readers=topics, reliable where the subscriptions require it",
     )
     history: Literal["keep_last", "keep_all"] = Field("keep_last", description="QoS: keep_last or keep_all")
     depth: int | None = Field(None, ge=1, le=100_000, description="QoS: how many messages keep_last keeps (10)")
@@ -81,21 +83,26 @@ class FloodParameters(Parameters):
         OFFERED_AT_LEAST_PERCENT,
         gt=0,
         le=100,
-        description="share of the rate that must be sent in every second; beside a load that takes the CPUs, less",
+        description="share of the rate that must be sent in every second; choose a lower one beside a load that "
+        "takes the CPUs",
     )
     own_process: OwnProcess = Field(
         "auto",
-        description="off: on threads of their own in the workload's first process, for middlewares within one process",
+        description="off: on its own threads in the workload's first process, for middlewares within one process",
     )
-    processes: int = Field(1, ge=1, le=64, description="processes that the publishers are spread over")
+    processes: int = Field(1, ge=1, le=64, description="number of processes that the publishers are spread over")
     readers: Readers = Field(
         "external",
-        description="none; external: a process of their own; inside: on an executor of the workload; "
-        "topics: the workload itself, whose topics are flooded",
+        description="none; external: a process of its own; inside: on an executor of the workload; topics: the "
+        "workload itself, whose topics are flooded",
     )
-    process: str | None = Field(None, description="with readers=inside: the process (the only one)")
-    executor: int | None = Field(None, ge=0, description="with readers=inside: the id of the executor (the first)")
-    topics: Names = Field((), description="with readers=topics: which of them (all that the workload subscribes to)")
+    process: str | None = Field(None, description="with readers=inside: the process (default: the only one)")
+    executor: int | None = Field(
+        None, ge=0, description="with readers=inside: the id of the executor (default: the first)"
+    )
+    topics: Names = Field(
+        (), description="with readers=topics: the topics to flood (default: all that the workload subscribes to)"
+    )
     readers_per_topic: int = Field(1, ge=1, le=64, description="with readers=external or inside: readers of a topic")
     work: DurationNs = Field(
         0, le=10_000_000_000, description="with readers=external or inside: CPU time that a reader spends on a message"
@@ -106,7 +113,7 @@ class FloodParameters(Parameters):
     churn_of: Literal["endpoints", "participants"] = Field(
         "endpoints", description="what churn creates and deletes: a writer and a reader, or a participant with them"
     )
-    churn_topics: int = Field(1, ge=1, le=100, description="topics of its own that churn uses in turn")
+    churn_topics: int = Field(1, ge=1, le=100, description="number of its own topics that churn uses in turn")
 
     @property
     def separate(self) -> bool:
@@ -115,22 +122,22 @@ class FloodParameters(Parameters):
 
     @property
     def qos(self) -> dict[str, Any]:
-        """As a resolved graph has it."""
+        """The QoS in the form of a resolved graph."""
         keep_last = self.history == "keep_last"
         own = {"history": self.history, "reliability": self.reliability, "durability": self.durability}
         return {**extend.DEFAULT_QOS, **own, "depth": (self.depth or 10) if keep_last else None}
 
     @model_validator(mode="after")
     def _goes_together(self) -> FloodParameters:
-        """What was given must be possible beside the rest, and change something."""
+        """Parameters must fit together, and each must have an effect."""
         own_readers = self.readers in ("external", "inside")
-        none_of_its_own = f"readers={self.readers} has no readers of the flood's own; leave it out"
-        inside, topics = (f"is of use with readers={word} only; leave it out" for word in ("inside", "topics"))
-        without_churn = "is of use with churn only; leave it out, or give churn a rate"
+        none_of_its_own = f"has no effect: readers={self.readers} has no readers of the flood's own; leave it out"
+        inside, topics = (f"applies only to readers={word}; leave it out" for word in ("inside", "topics"))
+        without_churn = "applies only to churn; leave it out, or give churn a rate"
         too_many = f"{self.processes} processes cannot share {self.publishers} publishers; use at most as many"
         for key, may_be_given, why_not in (
             ("depth", self.history == "keep_last", "keep_all keeps every message; leave depth out, or use keep_last"),
-            ("processes", self.separate, "own_process=off leaves no process to the flood; leave processes out"),
+            ("processes", self.separate, "own_process=off gives the flood no process; leave processes out"),
             ("processes", self.publishers is None or self.processes <= self.publishers, too_many),
             ("process", self.readers == "inside", inside),
             ("executor", self.readers == "inside", inside),
@@ -143,7 +150,7 @@ class FloodParameters(Parameters):
             if not may_be_given and getattr(self, key) != type(self).model_fields[key].default:
                 raise ValueError(f"{key}: {why_not}")
         if self.churn == 0 and self.publishers == 0:
-            raise ValueError("churn: is needed where publishers is 0; else there is no flood at all")
+            raise ValueError("churn: is required if publishers is 0; otherwise there is no flood")
         if 0 < self.churn < 0.1:
             raise ValueError("churn: must be at least 0.1 per second")
         return self
@@ -151,7 +158,7 @@ class FloodParameters(Parameters):
 
 @dataclass(frozen=True)
 class MessageType:
-    """`payload_bytes` is None where the publisher chooses it. `usual`: a flood on topics of its own may choose it."""
+    """`payload_bytes` is None if the publisher chooses the size. `usual`: a flood on its own topics may choose it."""
 
     name: str
     payload_bytes: int | None
@@ -160,33 +167,33 @@ class MessageType:
 
 @dataclass(frozen=True)
 class FloodTopic:
-    """A topic that is flooded; `subscriptions` read it: the flood's own, or on the workload's topics the workload's."""
+    """A flooded topic; its readers are `subscriptions` of the flood, or on the workload's topics of the workload."""
 
     name: str
     type: str
     size_bytes: int
     publishers: int
     subscriptions: int
-    qos: Mapping[str, Any]  # of its publishers; likewise of the flood's own subscriptions
-    length: int | None = None  # how many elements make that size, where these are not bytes
+    qos: Mapping[str, Any]  # QoS of its publishers; likewise of the flood's own subscriptions
+    length: int | None = None  # number of elements that make that size, if these are not bytes
 
 
 @dataclass(frozen=True)
 class Flood:
-    """What a flood that was laid out in a graph is to do."""
+    """The task of a flood that was added to a graph."""
 
     asked: FloodParameters
     topics: tuple[FloodTopic, ...]
-    readers: int  # nodes of the flood that read, each one callback at a time
-    throttled: bool = False  # a mitigation lets readers hold its publishers back
+    readers: int  # nodes of the flood that read, one callback at a time each
+    throttled: bool = False  # a mitigation lets readers slow its publishers down
 
     @classmethod
     def of(cls, graph: Graph, label: str, parameters: FloodParameters) -> Flood:
-        """Of the nodes in a graph that are marked with `label`."""
+        """Read from the nodes of a graph that are marked with `label`."""
         nodes = [node for _, node in graph.nodes_of(label)]
         own = [node for _, node in graph.nodes_of(None)]
         ends = [publisher for node in nodes for publisher in node["publishers"]]
-        # On topics of the workload those of other floods read nothing.
+        # Nodes of other floods on the workload's topics do not count as readers.
         read = [s["topic"] for node in (*own, *nodes) for s in node["subscriptions"]]
         sent = [end["topic"] for end in ends]
         topics = (
@@ -205,7 +212,7 @@ class Flood:
 
     @property
     def rate_hz(self) -> float:
-        """Of every publisher."""
+        """Messages per second of every publisher."""
         return 1e9 / _period_ns(self.asked)
 
     @property
@@ -218,12 +225,12 @@ class Flood:
 
     @property
     def deliveries_per_s(self) -> float:
-        """Where readers keep up."""
+        """If readers keep up."""
         return sum(topic.publishers * topic.subscriptions for topic in self.topics) * self.rate_hz
 
     @property
     def reader_limit_per_s(self) -> float | None:
-        """How many messages its own readers can work on; each is one callback at a time. None without work."""
+        """How many messages its own readers can process; each runs one callback at a time. None without work."""
         return self.readers * NS_PER_S / self.asked.work if self.readers and self.asked.work else None
 
     @property
@@ -232,14 +239,14 @@ class Flood:
 
     @property
     def falls_behind(self) -> bool:
-        """Whether its own readers have more to do than they can."""
+        """Whether its own readers have more work than they can do."""
         limit = self.reader_limit_per_s
         return limit is not None and self.deliveries_per_s > KEEPS_UP_BELOW * limit
 
     @property
     def is_held_back(self) -> bool:
-        """Whether publishers must wait for readers: a mitigation makes them, or nothing may be lost, and readers are,
-        or may be, too slow."""
+        """Whether publishers must wait for readers: because of a mitigation, or because nothing may be lost and readers
+        are, or may be, too slow."""
         if self.throttled:
             return True
         waits = self.is_reliable and self.asked.history == "keep_all" and self.deliveries_per_s > 0
@@ -247,7 +254,8 @@ class Flood:
 
 
 def type_for(payload: int, types: Sequence[MessageType]) -> MessageType:
-    """A type whose messages have exactly that many bytes; else one whose publisher chooses. Raises BadInput."""
+    """A type whose messages have exactly this many bytes; else one whose publisher chooses the size. Raises
+    BadInput."""
     usual = [candidate for candidate in types if candidate.usual]
     for candidate in usual:
         if candidate.payload_bytes == payload:
@@ -257,11 +265,11 @@ def type_for(payload: int, types: Sequence[MessageType]) -> MessageType:
             return candidate
     sizes = sorted({t.payload_bytes for t in usual if t.payload_bytes is not None})
     other = " or anything up to 64MiB" if any(t.payload_bytes is None for t in usual) else ""
-    raise BadInput(f"message_flood: payload: no message type has {payload} bytes; there are {_listed(sizes)}{other}")
+    raise BadInput(f"message_flood: payload: no message type has {payload} bytes; choose from {_listed(sizes)}{other}")
 
 
 def lay_out(graph: Graph, label: str, parameters: FloodParameters, types: Sequence[MessageType]) -> Graph:
-    """The graph with the flood in it, its nodes marked with `label`. Raises BadInput where it does not fit."""
+    """The graph with the flood added, its nodes marked with `label`. Raises BadInput if it does not fit."""
     names = _Names(graph, label)
     topics = _topics(graph, parameters, types, names)
     publishers = _publisher_nodes(topics, _period_ns(parameters), label, names)
@@ -288,7 +296,7 @@ def _period_ns(parameters: FloodParameters) -> int:
 
 
 class _Names:
-    """Names that nobody in the graph has."""
+    """Names that are not used in the graph."""
 
     def __init__(self, graph: Graph, label: str) -> None:
         self.base = re.sub(r"[^A-Za-z0-9_]+", "_", label).strip("_")
@@ -301,11 +309,11 @@ class _Names:
         return name
 
     def within(self, wanted: str) -> str:
-        """The name of a node or a topic in the flood's namespace, with it."""
+        """The name of a node or a topic in the flood's namespace, including the namespace."""
         return self.free(f"{self.namespace}/{wanted}")
 
     def node(self, wanted: str) -> str:
-        """Without the namespace, which a node says apart."""
+        """The name without the namespace, which is a separate member of a node."""
         return self.within(wanted).rpartition("/")[2]
 
 
@@ -333,8 +341,8 @@ def _workload_topics(graph: Graph, parameters: FloodParameters, types: Sequence[
     for topic in wanted:
         if topic not in subscribed:
             raise BadInput(
-                f"message_flood: topics: the workload does not subscribe to {topic}; "
-                f"it does to {_listed(sorted(subscribed))}"
+                f"message_flood: topics: the workload does not subscribe to {topic}, but to "
+                f"{_listed(sorted(subscribed))}"
             )
     count = 1 if parameters.publishers is None else parameters.publishers
     return [
@@ -355,7 +363,7 @@ def _workload_topics(graph: Graph, parameters: FloodParameters, types: Sequence[
 def _size_on(
     topic: str, type_name: str, nodes: Sequence[Mapping[str, Any]], payload: int | None, types: Sequence[MessageType]
 ) -> tuple[int, int | None]:
-    """The payload of the flood's messages on a topic of the workload, and their length where it is another number."""
+    """The payload of the flood's messages on a topic of the workload, and the number of elements if it differs."""
     known = next((t for t in types if t.name == type_name), None)
     fixed = None if known is None else known.payload_bytes
     ends = [p for node in nodes for p in node["publishers"] if p["topic"] == topic]
@@ -366,8 +374,8 @@ def _size_on(
         usual = DEFAULT_PAYLOAD
     if usual is None:
         raise BadInput(
-            f"message_flood: topics: nobody in the workload publishes {topic}, so the size of its {type_name} is "
-            "not known; name other topics"
+            f"message_flood: topics: the workload has no publisher of {topic}, so the size of its {type_name} is "
+            "unknown; name other topics"
         )
     if payload is None or payload == usual:
         return usual, length
@@ -378,8 +386,8 @@ def _size_on(
         )
     if length is not None:
         raise BadInput(
-            f"message_flood: payload: the bytes of a message of {type_name} follow from its elements; leave payload "
-            f"out for the {usual} of the workload's on {topic}, or name other topics"
+            f"message_flood: payload: the size of a {type_name} depends on its elements; leave payload out for "
+            f"the {usual} of the workload's on {topic}, or name other topics"
         )
     if any(
         reaction["kind"] == "relay" and any(node["subscriptions"][i]["topic"] == topic for i in reaction["on"])
@@ -387,16 +395,16 @@ def _size_on(
         for reaction in node["reactions"]
     ):
         raise BadInput(
-            f"message_flood: payload: a relay of the workload forwards {topic} as it is, with {usual} bytes; leave "
-            "payload out, or name other topics"
+            f"message_flood: payload: a relay of the workload forwards {topic} unchanged, with {usual} bytes; "
+            "leave payload out, or name other topics"
         )
     if payload > LARGEST_PAYLOAD:
-        raise BadInput(f"message_flood: payload: {payload} bytes is more than the 64MiB that a message may have")
+        raise BadInput(f"message_flood: payload: {payload} bytes exceed the limit of 64MiB for a message")
     return payload, None
 
 
 def _publisher_nodes(topics: Sequence[FloodTopic], period_ns: int, label: str, names: _Names) -> list[dict[str, Any]]:
-    """One per publisher, as a flood of programs has them."""
+    """One node per publisher, as a flood from programs would have."""
     ends = [topic for topic in topics for _ in range(topic.publishers)]
     return [
         extend.node(
@@ -416,7 +424,7 @@ def _publisher_nodes(topics: Sequence[FloodTopic], period_ns: int, label: str, n
 def _reader_nodes(
     topics: Sequence[FloodTopic], label: str, parameters: FloodParameters, names: _Names
 ) -> list[dict[str, Any]]:
-    """Each reads all topics of the flood, one message at a time."""
+    """Each node reads all topics of the flood, one message at a time."""
     if parameters.readers not in ("external", "inside") or not topics:
         return []
     return [
@@ -438,7 +446,7 @@ def _process(name: str, nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _beside(graph: Graph, process: str, nodes: Sequence[Mapping[str, Any]]) -> Graph:
-    """The nodes on executors of their own in a process of the workload."""
+    """The nodes on their own executors in a process of the workload."""
     if not nodes:
         return graph
     first = extend.free_executor_id(extend.process_of(graph, process))
@@ -446,34 +454,34 @@ def _beside(graph: Graph, process: str, nodes: Sequence[Mapping[str, Any]]) -> G
 
 
 def _on_threads(nodes: Sequence[Mapping[str, Any]], first: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The nodes and executors from the id `first` on, one for each as far as there may be as many threads."""
+    """The nodes, and executors with ids from `first` on, one for each node up to the limit of threads."""
     threads = min(len(nodes), MOST_THREADS)
     placed = [{**node, "executor": first + i % threads} for i, node in enumerate(nodes)]
     return placed, [extend.executor(first + i) for i in range(threads)]
 
 
 def _place_of(graph: Graph, parameters: FloodParameters) -> tuple[str, int]:
-    """The process and the id of the executor that the readers inside go to."""
+    """The process and executor id for the readers inside."""
     processes = graph.own_processes
     name = parameters.process
     if name is None and len(processes) > 1:
-        raise BadInput(f"message_flood: readers=inside needs process=NAME; there are {_listed(processes)}")
+        raise BadInput(f"message_flood: readers=inside needs process=NAME; choose from {_listed(processes)}")
     if name is None:
         name = processes[0]
     if name not in processes:
-        raise BadInput(f"message_flood: process: the graph has no process {name!r}; there are {_listed(processes)}")
-    # An executor that another condition brought along is not the workload's.
+        raise BadInput(f"message_flood: process: the graph has no process {name!r}; choose from {_listed(processes)}")
+    # An executor that another condition added is not the workload's.
     entry = extend.process_of(graph, name)
     own = {node["executor"] for node in entry["nodes"] if not node.get("condition")}
     ids = [int(executor["id"]) for executor in entry["executors"] if executor["id"] in own]
-    if not ids:  # of a command nothing is known
+    if not ids:  # unknown for a command
         raise BadInput(f"message_flood: readers=inside: {name!r} has no executor of a graph; use readers=external")
     if parameters.executor is None:
         return name, ids[0]
     if parameters.executor not in ids:
         raise BadInput(
             f"message_flood: executor: process {name!r} has no executor {parameters.executor} with nodes on it; "
-            f"there are {_listed(ids)}"
+            f"choose from {_listed(ids)}"
         )
     return name, parameters.executor
 

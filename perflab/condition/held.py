@@ -1,6 +1,6 @@
-"""Settings of the kernel that a condition holds in a trial: set, read back, watched and given back.
+"""Kernel settings that a condition holds during a trial: set, read back, watched and restored.
 
-What does so is kernel_settings.py, under perflab-guard.
+kernel_settings.py does this, under perflab-guard.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ AsAsked = Annotated[int, Shown("kernel settings as promised")]
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     settings: Mapping[str, str]
-    """Values that were asked for, by the names of the settings."""
+    """Requested values, by the names of the settings."""
     as_promised: AsAsked
-    """How many settings these are."""
+    """Number of these settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,25 +44,25 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
-    """From the files of the settings."""
+    """Read from the files of the settings."""
 
     settings: Mapping[str, str]
-    """Values that the kernel gave back when all were set; it may round what it is given."""
+    """Values that the kernel reported when all were set; it may round them."""
     as_promised: AsAsked
-    """How many settings kept that value until the end of the measured part."""
+    """Number of settings that kept that value until the end of the measured part."""
     before: Mapping[str, str]
-    """Values before the trial, which the settings have again after it."""
+    """Values before the trial, which are restored after it."""
     at_end: Mapping[str, str | None]
-    """Values after the measured part; null: could not be read."""
+    """Values after the measured part; null: unreadable."""
     changes: tuple[Change, ...]
-    """Other values that were seen meanwhile; seconds from the start of the measured part."""
+    """Other values seen meanwhile; seconds from the start of the measured part."""
 
 
 class Held:
-    """The settings of one trial, from when they are set until they are given back."""
+    """The settings of one trial, from when they are set until they are restored."""
 
     def __init__(self, trial: Trial, label: str, settings: Mapping[str, str]) -> None:
-        """Sets them. Raises BadInput where the kernel refuses a value, Unavailable where another trial holds one."""
+        """Sets them. Raises BadInput if the kernel refuses a value, Unavailable if another trial holds a setting."""
         self.asked = dict(settings)
         pairs = [f"{name}={value}" for name, value in self.asked.items()]
         self.keeper: Companion = trial.start(
@@ -79,17 +79,17 @@ class Held:
         self._given_back = False
 
     def settle(self) -> None:
-        """Raises NotInEffect where the kernel took a value and leaves the setting as it was."""
+        """Raises NotInEffect if the kernel accepts a value without changing the setting."""
         for name, value in self.asked.items():
             if self.read[name] == self.before[name] != value:
-                raise NotInEffect(f"the kernel leaves {name} at {self.read[name]!r}, and {value!r} was asked for")
+                raise NotInEffect(f"the kernel leaves {name} at {self.read[name]!r}, but {value!r} was requested")
 
     @property
     def promised(self) -> Promised:
         return Promised(settings=self.asked, as_promised=len(self.read))
 
     def judged(self, window: Window) -> tuple[Achieved, str | None]:
-        """What the settings were, and the first thing that is wrong with it."""
+        """The settings' values, and the first deviation from the promise."""
         at_end = {name: current(name) for name in self.read}
         changes = tuple(self._changes(window))
         other = {c.name: f"became {c.value!r} {c.at_s:.1f} s into the measured time" for c in reversed(changes)}
@@ -103,33 +103,33 @@ class Held:
             at_end=at_end,
             changes=changes,
         )
-        problems = (f"{name} {what}, and {self.read[name]!r} was promised" for name, what in other.items())
+        problems = (f"{name} {what}, but {self.read[name]!r} was promised" for name, what in other.items())
         return achieved, has_ended(self.keeper, KEEPER) or next(problems, None)
 
     def give_back(self) -> None:
-        """Idempotent. Raises PerflabError where a setting is not what it was."""
+        """Idempotent. Raises PerflabError if a setting was not restored."""
         self.keeper.stop(GIVE_BACK_LIMIT_S)
         if self._given_back:
             return
         self._given_back = True
         for name, before in self.before.items():
             try:
-                kernel.give_back(name)  # where the keeper was killed with its parent
+                kernel.give_back(name)  # if the keeper was killed with its parent
             except kernel.Problem as problem:
                 raise PerflabError(str(problem)) from problem
             if (now := current(name)) != before:
                 raise PerflabError(
-                    f"{name} is {now!r}, and it was {before!r}; `{kernel.command(name, before)}` sets it"
+                    f"{name} is {now!r}, but it was {before!r}; `{kernel.command(name, before)}` restores it"
                 )
 
     def rounded(self) -> str | None:
-        """What the kernel made of values."""
+        """How the kernel rounded values."""
         asked = self.asked
         made = [f"{asked[name]} of {name} became {value}" for name, value in self.read.items() if asked[name] != value]
         return f"the kernel rounded: {listed(made)}" if made else None
 
     def _changes(self, window: Window) -> Iterator[Change]:
-        """What the keeper has seen, in order."""
+        """The keeper's reports, in order."""
         while (said := self.keeper.receive(0.0)) is not None:
             if said.get("type") == "changed":
                 at_s = (said["at_ns"] - window.begin_ns) / NS_PER_S
@@ -137,7 +137,7 @@ class Held:
 
 
 def current(name: str) -> str | None:
-    """The value of a setting now; None where it cannot be read."""
+    """The current value of a setting; None if it cannot be read."""
     try:
         return kernel.read(name)
     except OSError:
@@ -145,7 +145,7 @@ def current(name: str) -> str | None:
 
 
 def give_back_abandoned(label: str, names: Iterable[str]) -> None:
-    """Gives back first what a killed run has left set: that is nobody's baseline. Raises Unavailable."""
+    """First restores what a killed run has left set: a baseline must not have it. Raises Unavailable."""
     for name in names:
         try:
             kernel.give_back(name)
@@ -154,13 +154,13 @@ def give_back_abandoned(label: str, names: Iterable[str]) -> None:
 
 
 def require_settable(label: str, name: str, value: str) -> None:
-    """Of a file that is there. Raises BadInput, Unavailable where it cannot be set, or could not be set back."""
+    """For an existing file. Raises BadInput, or Unavailable if it cannot be set or could not be restored."""
     path = kernel.path_of(name)
     mode = path.stat().st_mode
     if not mode & stat.S_IWUSR:
         raise BadInput(f"{label}: {name} can only be read")
     if not mode & stat.S_IRUSR:
-        raise BadInput(f"{label}: {name} cannot be read, and so not be set back")
+        raise BadInput(f"{label}: {name} cannot be read, so it could not be restored")
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
@@ -170,12 +170,9 @@ def require_settable(label: str, name: str, value: str) -> None:
     if not os.access(path, os.W_OK):
         if os.statvfs(path).f_flag & os.ST_RDONLY:
             where = "/proc/sys" if path.is_relative_to(kernel.SETTINGS) else path.parent
-            raise Unavailable(
-                f"{label}: {where} can only be read here, as in a container; `docker run --privileged` lets it be set"
-            )
+            raise Unavailable(f"{label}: {where} is read-only here, as in a container; use `docker run --privileged`")
         by_hand = kernel.command(name, value)
         by_hand = f'sh -c "{by_hand}"' if name.startswith("/") else by_hand
         raise Unavailable(
-            f"{label}: only root may set {name}; run perflab with `sudo`, or once before it `sudo {by_hand}` for all "
-            "trials"
+            f"{label}: only root may set {name}; run perflab with `sudo`, or run `sudo {by_hand}` once for all trials"
         )

@@ -19,16 +19,18 @@ from perflab.parameters import Bytes
 from perflab.registry import Kind
 from perflab.units import NS_PER_S, format_bytes, is_zero, plural
 
-# A file system that fills up fails the run's own records: there must be room for twice what the load writes.
+# A full file system breaks the run's own records: it must have room for twice what the load writes.
 ROOM = 2
-# Every full second something must be written. A storage device that is busy for longer is no load that can be promised.
+# Something must be written in every full second. Longest pause: a storage device that is busy for longer cannot give a
+# promised load.
 LONGEST_PAUSE_S = 1.0
-# Nor may a pause take more than this share of a short window.
+# Nor may a pause exceed this share of a short window.
 LONGEST_PAUSE_SHARE = 0.5
-# Without a rate, the share of the monitor's intervals that may pass without a byte. A flush of a busy device takes
-# longer than an interval now and then; a load that writes in less than half of them stands still more than it writes.
+# Without a rate, the share of the monitor's intervals that may pass without a written byte. A flush of a busy device
+# sometimes takes longer than an interval; a load that writes in less than half of the intervals pauses more than it
+# writes.
 IDLE_AT_MOST = 0.5
-# File systems in memory: what is written there never meets a storage device.
+# File systems in memory: writes to them never reach a storage device.
 IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
 
@@ -40,29 +42,29 @@ class Promised:
     workers: int
     """Processes that write."""
     file_bytes: int
-    """Size of the file of each."""
+    """Size of each process's file."""
     sync: str
     """How a write reaches the storage."""
     written_mb_per_s: Written
-    """Least that all together write; null: anything."""
+    """Least rate of all together; null: any."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved(WorkersSeen):
-    """From /proc/PID/io of the load over time; null where the kernel gives none."""
+    """From the change of the load's /proc/PID/io over time; null if the kernel has none."""
 
     written_mb_per_s: Written
-    """What they wrote."""
+    """Bytes written per second."""
     read_mb_per_s: float | None
-    """What they read from the storage, not from the cache."""
+    """Bytes read from the storage, not from the cache, per second."""
     longest_pause_s: Annotated[float | None, Shown("longest pause", "s")]
     """Longest time without a byte written."""
     idle_intervals_share: float | None
     """Share of the monitor's intervals without a byte written, 0 to 1."""
     part_s: float | None
-    """Length of the parts that are judged one by one."""
+    """Length of the parts that are judged separately."""
     written_mb_per_s_by_part: tuple[float | None, ...]
-    """What they wrote in each part."""
+    """Bytes written per second in each part."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,11 +72,11 @@ class IoLoadEvidence(LoadEvidence):
     promised: Promised
     achieved: Achieved
     file_system: str | None = None
-    """Type of the file system that was written to."""
+    """Type of the file system written to."""
 
 
 class IoLoad(StressNg):
-    """Writes to the file system of the run, all the time, and waits until the storage has it."""
+    """Keeps writing to the file system of the run, and waits until the storage has the data."""
 
     name: ClassVar[str] = "io_load"
     evidence: ClassVar[type[LoadEvidence]] = IoLoadEvidence
@@ -87,7 +89,7 @@ class IoLoad(StressNg):
         default=None,
         gt=0,
         le=1e6,
-        description="least that all workers together must write, in MB/s (default: anything)",
+        description="least rate of all workers together, in MB/s (default: any)",
     )
     sync: Literal["fsync", "dsync", "direct"] = Field(
         default="fsync",
@@ -96,8 +98,8 @@ class IoLoad(StressNg):
 
     @property
     def arguments(self) -> list[str]:
-        # stress-ng divides the bytes among the workers. Without an option for it a write is done, and counted, when the
-        # page cache has it: the kernel's choice when the storage gets it.
+        # stress-ng divides the bytes among the workers. Without an option for it, a write counts when the page cache
+        # has it: the kernel chooses when the storage gets it.
         return ["--hdd-bytes", str(self.bytes * self.workers), "--hdd-opts", f"wr-seq,{self.sync}"]
 
     @property
@@ -105,7 +107,7 @@ class IoLoad(StressNg):
         return Promised(workers=self.workers, file_bytes=self.bytes, sync=self.sync, written_mb_per_s=self.rate)
 
     def begin(self, trial: Trial) -> Load:
-        self._require_room(trial.directory)  # only now it is known where the trial writes
+        self._require_room(trial.directory)  # the trial's folder is known only now
         return super().begin(trial)
 
     def _require_room(self, folder: Path) -> None:
@@ -116,8 +118,8 @@ class IoLoad(StressNg):
         free = shutil.disk_usage(folder).free
         if free < need:
             raise Unavailable(
-                f"{self.label}: {format_bytes(free)} are free where the run is written, "
-                f"and {format_bytes(need)} must be, {ROOM} times what the load writes"
+                f"{self.label}: {format_bytes(free)} are free in the run's file system, but {format_bytes(need)} "
+                f"are needed, {ROOM} times what the load writes"
             )
 
     def beside(self, load: Load, achieved: Achieved) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class IoLoad(StressNg):
             written_mb_per_s_by_part=tuple(rounded(rate) for rate in by_part),
         )
         if mean is None or pause_s is None or idle is None:
-            return achieved, "the kernel gives no /proc/PID/io of it"
+            return achieved, "the kernel has no /proc/PID/io for it"
         if not mean:
             return achieved, "it wrote nothing"
         if pause_s >= min(LONGEST_PAUSE_S, LONGEST_PAUSE_SHARE * window.seconds):
@@ -153,12 +155,12 @@ class IoLoad(StressNg):
             if rate is None or rate < self.rate:
                 wrote = "an unknown amount" if rate is None else f"{rate:.3g} MB/s"
                 where = part_words(number, len(pieces))
-                return achieved, f"it wrote {wrote}{where}, and {self.rate:.3g} were promised"
+                return achieved, f"it wrote {wrote}{where}, but {self.rate:.3g} were promised"
         return achieved, None
 
 
 def _longest_pause_s(intervals: Sequence[tuple[int, int | None, int | None]], window: Window) -> float | None:
-    """The longest time in the window without a byte written; None where that is not known."""
+    """The longest time in the window without a byte written; None if unknown."""
     longest_ns, last_ns = 0, window.begin_ns
     for at_ns, _, written in intervals:
         if written is None:
@@ -169,7 +171,7 @@ def _longest_pause_s(intervals: Sequence[tuple[int, int | None, int | None]], wi
 
 
 def _idle_share(intervals: Sequence[tuple[int, int | None, int | None]]) -> float | None:
-    """The share of the monitor's intervals without a byte written; None where that is not known."""
+    """The share of the monitor's intervals without a byte written; None if unknown."""
     amounts = [written for _, _, written in intervals]
     return None if not amounts or None in amounts else amounts.count(0) / len(amounts)
 
@@ -182,7 +184,7 @@ def _written_mb_per_s(trial: Trial, group: str, window: Window) -> float | None:
 def _file_system(folder: Path) -> str | None:
     """Type of the file system that holds a folder."""
     around = [(point, kind) for point, kind in Files().mounts() if folder.resolve().is_relative_to(point)]
-    # Of two on one point the later one is seen.
+    # If two are mounted on one point, the later one is visible.
     return max(reversed(around), key=lambda mounted: len(mounted[0].parts), default=(None, None))[1]
 
 

@@ -1,17 +1,17 @@
-"""Settings of the kernel that are held for a while: set, watched, and given back whoever is killed.
+"""Kernel settings that are held for a while: set, watched, and restored whichever process is killed.
 
-A setting is one of /proc/sys by its name (vm.stat_interval), or a file by its absolute path. Conditions start this file
-as a program under perflab-guard (held.py); so it imports the standard library alone:
+A setting is a name in /proc/sys (vm.stat_interval), or the absolute path of a file. Conditions run this file as a
+program under perflab-guard (held.py); so it imports only the standard library:
 
     python kernel_settings.py RECORDS SETTINGS TRIAL NAME=VALUE... --control-fd N
 
-The program is two processes. The first does nothing but end with the second; the second, the keeper, sets and gives
-back. It gives back on SIGTERM, and when the first one is gone: so whichever of perflab, perflab-guard and the program
-is killed, somebody gives back. Where all are killed at once, the record of each setting is left (`abandoned`), with
-what it was before: `give_back` is for whoever finds it, the next trial or `perflab clean`.
+The program is two processes. The first only waits and ends with the second; the second, the keeper, sets and restores.
+It restores on SIGTERM, and when the first one is gone: so whichever of perflab, perflab-guard and the program is
+killed, the settings are restored. If all are killed at once, the record of each setting remains (`abandoned`), with its
+former value: the next trial or `perflab clean` finds it and calls `give_back`.
 
-A setting is held by a lock on its record, which vanishes with the keeper. Who finds it locked does not touch it; who
-finds a record without a lock gives back first: what a killed run has set is nobody's original.
+A lock on its record holds a setting; the lock vanishes with the keeper. A process that finds it locked leaves it alone;
+one that finds a record without a lock restores it first: a value set by a killed run is not an original.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 SETTINGS = Path("/proc/sys")
-# One place for all perflabs of a machine; the kernel's settings are gone with a reboot, and so is what is in /run.
+# One place for all perflab processes of a machine; a reboot resets the kernel's settings and clears /run.
 FOLDER = Path("/run/perflab/settings")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-LOOK_INTERVAL_S = 1.0  # seldom: it is Python beside a measurement
-REFUSED, HELD, FAILED = "refused", "held", "failed"  # kinds of errors that the program says
+LOOK_INTERVAL_S = 1.0  # rarely: this is Python beside a measurement
+REFUSED, HELD, FAILED = "refused", "held", "failed"  # kinds of errors that the program reports
 
 
 @dataclass(frozen=True)
 class Record:
-    """What a setting was before somebody set it."""
+    """The value of a setting before it was set."""
 
     name: str
     before: str
     asked: str
-    trial: str  # the directory of the trial for which it was set
+    trial: str  # the directory of the trial that set it
     boot_id: str
     schema: int = 1
 
@@ -59,19 +59,19 @@ class Problem(Exception):
 
 
 def path_of(name: str, settings: Path | None = None) -> Path:
-    """The file of a setting: dots are slashes and slashes dots, as sysctl(8) has it (net.ipv4.conf.eth0/1.mtu)."""
+    """The file of a setting: dots become slashes and slashes dots, as in sysctl(8) (net.ipv4.conf.eth0/1.mtu)."""
     if name.startswith("/"):
         return Path(name)
     return (settings or SETTINGS) / name.translate(str.maketrans("./", "/."))
 
 
 def command(name: str, value: str) -> str:
-    """What sets it in a shell."""
+    """The shell command that sets it."""
     return f"echo '{value}' > {name}" if name.startswith("/") else f"sysctl -w {name}='{value}'"
 
 
 def read(name: str, settings: Path | None = None) -> str:
-    """The value of a setting, with single blanks where the kernel has tabs. Raises OSError."""
+    """The value of a setting, with single spaces for the kernel's tabs. Raises OSError."""
     return plain(path_of(name, settings).read_text(encoding="utf-8", errors="surrogateescape"))
 
 
@@ -81,7 +81,7 @@ def plain(text: str) -> str:
 
 def write(name: str, value: str, settings: Path | None = None) -> None:
     """Raises OSError."""
-    # One write(): the kernel takes what comes first as the whole value.
+    # One write(): the kernel takes the first one as the whole value.
     handle = os.open(path_of(name, settings), os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(handle, f"{value}\n".encode(errors="surrogateescape"))
@@ -93,14 +93,15 @@ def write(name: str, value: str, settings: Path | None = None) -> None:
 
 
 def record_path(folder: Path, name: str) -> Path:
-    """Settings of the network are of the network namespace, and so is their record."""
+    """Network settings belong to a network namespace, and so does their record."""
     of_namespace = f"@{Path('/proc/self/ns/net').stat().st_ino}" if name.startswith("net.") else ""
     return folder / f"{name.replace('/', '%')}{of_namespace}.json"
 
 
 @contextlib.contextmanager
 def hold(folder: Path, name: str) -> Iterator[int]:
-    """Holds a setting: the descriptor of its locked record, which is empty where nobody left one. Raises Problem."""
+    """Holds a setting: returns the descriptor of its locked record, which is empty unless a killed keeper left one.
+    Raises Problem."""
     path = record_path(folder, name)
     _prepare(folder)
     while True:
@@ -114,7 +115,7 @@ def hold(folder: Path, name: str) -> Iterator[int]:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise Problem(HELD, f"another trial has set {name} ({_trial_in(handle) or path})") from None
-            # Whoever had it may have removed the file between opening and locking it.
+            # The previous holder may have removed the file between opening and locking it.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), path.lstat()):
                     yield handle
@@ -132,13 +133,13 @@ def _prepare(folder: Path) -> None:
         status = folder.lstat()
     except OSError as error:
         raise Problem(FAILED, f"cannot keep records in {folder}: {error.strerror}") from error
-    # What is written in a record is written to the kernel: nobody else may have put it there.
+    # A record's value is written to the kernel: only root may have created it.
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise Problem(FAILED, f"{folder} can be written by others; remove it, perflab keeps its records there")
+        raise Problem(FAILED, f"{folder} is writable by others; remove it, perflab keeps its records there")
 
 
 def _read(handle: int) -> Record | None:
-    """None where there is none, or a damaged one: it is written whole before anything is set."""
+    """None if there is none, or a damaged one: a record is written completely before anything is set."""
     try:
         return Record(**json.loads(os.pread(handle, 1 << 16, 0)))
     except (ValueError, TypeError):
@@ -150,7 +151,7 @@ def _boot_id() -> str:
 
 
 def abandoned(folder: Path | None = None) -> list[Record]:
-    """What was set in this boot and network namespace by keepers that are gone; none where it cannot be read."""
+    """What dead keepers have set in this boot and network namespace; none if unreadable."""
     found: list[Record] = []
     folder = folder or FOLDER
     with contextlib.suppress(OSError):
@@ -165,9 +166,9 @@ def abandoned(folder: Path | None = None) -> list[Record]:
 
 
 def give_back(name: str, folder: Path | None = None, settings: Path | None = None) -> Record | None:
-    """Gives back what a keeper that is gone had set; the record of it, None where there is none.
+    """Restores what a dead keeper had set; returns its record, or None if there is none.
 
-    Raises Problem where somebody holds it, or it cannot be given back.
+    Raises Problem if another process holds it, or it cannot be restored.
     """
     folder = folder or FOLDER
     if not record_path(folder, name).exists():
@@ -177,7 +178,7 @@ def give_back(name: str, folder: Path | None = None, settings: Path | None = Non
 
 
 def _give_back(handle: int, path: Path, settings: Path | None) -> Record | None:
-    """Of a record that is held, which is then gone. One of another boot says nothing of this one."""
+    """Restores a held record, which is then removed. A record from another boot is irrelevant."""
     record = _read(handle)
     if record is not None and record.boot_id == _boot_id():
         restore(record, settings)
@@ -186,14 +187,14 @@ def _give_back(handle: int, path: Path, settings: Path | None) -> Record | None:
 
 
 def restore(record: Record, settings: Path | None = None) -> None:
-    """Raises Problem where it is not what it was before."""
-    by_hand = f"it was {record.before!r} before; `{command(record.name, record.before)}` sets it back"
+    """Raises Problem if the value was not restored."""
+    by_hand = f"it was {record.before!r} before; `{command(record.name, record.before)}` restores it"
     try:
         if read(record.name, settings) != record.before:
             write(record.name, record.before, settings)
         now = read(record.name, settings)
     except OSError as error:
-        raise Problem(FAILED, f"cannot set {record.name} back: {error.strerror}; {by_hand}") from error
+        raise Problem(FAILED, f"cannot restore {record.name}: {error.strerror}; {by_hand}") from error
     if now != record.before:
         raise Problem(FAILED, f"{record.name} is {now!r}; {by_hand}")
 
@@ -202,7 +203,7 @@ def restore(record: Record, settings: Path | None = None) -> None:
 
 
 class Keeper:
-    """Holds settings until it is told to end, or `parent`, the end of a pipe, is closed."""
+    """Holds settings until a signal to end, or until `parent`, the end of a pipe, is closed."""
 
     def __init__(
         self,
@@ -240,12 +241,12 @@ class Keeper:
             return self._give_back() or status
 
     def _set(self, stack: contextlib.ExitStack) -> dict[str, str]:
-        """Sets all, or gives back those that it has set; what the kernel then reads."""
+        """Sets all, or restores those already set; returns what the kernel then reports."""
         settings: list[dict[str, object]] = []
         for name, value in self._asked.items():
             handle, path = stack.enter_context(hold(self._folder, name)), record_path(self._folder, name)
             if _read(handle) is not None:
-                _give_back(handle, path, self._settings)  # its file is then gone, and the lock with it
+                _give_back(handle, path, self._settings)  # then its file is gone, and the lock with it
                 handle = stack.enter_context(hold(self._folder, name))
             try:
                 record = Record(name, read(name, self._settings), value, self._trial, _boot_id())
@@ -257,13 +258,13 @@ class Keeper:
                 settings.append({"name": name, "before": record.before, "read": read(name, self._settings)})
             except OSError as error:
                 raise Problem(REFUSED, f"the kernel refuses {name}={value}: {error.strerror}") from error
-        # One setting may change another, as the kernel keeps dirty_bytes and dirty_ratio.
+        # One setting may change another, as with the kernel's dirty_bytes and dirty_ratio.
         seen = {name: read(name, self._settings) for name in self._asked}
         self._say({"type": "ready", "settings": [{**s, "read": seen[str(s["name"])]} for s in settings]})
         return seen
 
     def _watch(self, seen: dict[str, str]) -> None:
-        """Says what is otherwise than it was, until it is time to end."""
+        """Reports changes until it is time to end."""
         while not self._told:
             ready, _, _ = select.select([self._parent, self._wake], [], [], LOOK_INTERVAL_S)
             if self._parent in ready:
@@ -278,7 +279,7 @@ class Keeper:
                     self._say({"type": "changed", "name": name, "value": now, "at_ns": time.monotonic_ns()})
 
     def _give_back(self) -> int:
-        """In the opposite order. The exit status; what could not be given back keeps its record."""
+        """In reverse order. Returns the exit status; settings that could not be restored keep their records."""
         status = 0
         for handle, path in reversed(self._held):
             try:
@@ -290,7 +291,7 @@ class Keeper:
         return status
 
     def _say(self, line: Mapping[str, object]) -> None:
-        with contextlib.suppress(OSError):  # nobody listens any more
+        with contextlib.suppress(OSError):  # the reader has gone
             self._control.sendall(json.dumps(line).encode() + b"\n")
 
 
@@ -305,7 +306,7 @@ def main(arguments: Sequence[str]) -> int:
     def end(*_: object) -> None:
         nonlocal ended
         if not ended:
-            os.close(of_parent)  # which the keeper sees
+            os.close(of_parent)  # which the keeper notices
         ended = True
 
     signal.signal(signal.SIGTERM, end)

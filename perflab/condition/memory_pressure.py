@@ -1,4 +1,4 @@
-"""`memory_pressure`: stress-ng workers that hold resident memory and keep rewriting it, or leave it alone."""
+"""`memory_pressure`: stress-ng workers that hold resident memory, and either keep rewriting it or leave it alone."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from perflab.registry import Kind
 from perflab.units import format_bytes, is_zero
 from perflab.workload import Graph
 
-# What stays free for the workload and the machine, so that the kernel does not begin to kill.
+# Memory that stays free for the workload and the machine, so that the kernel does not start killing.
 RESERVE_BYTES = 256 << 20
 RESERVE_SHARE = 0.05  # of MemAvailable
-# The pages of the load are all there or the worker is gone; the rest is for what its helper processes give back.
+# The load's pages are all resident or the worker is gone; the tolerance is for memory that its helper processes
+# release.
 TOLERANCE = 0.02
-# Rewriting is bound by memory, the worker never sleeps but for page faults.
+# Rewriting is bound by memory; the worker sleeps only for page faults.
 REWRITE_SHARE = 1.0
 MIN_BYTES_PER_WORKER = 1 << 20
 
@@ -37,25 +38,25 @@ Resident = Annotated[int | None, Shown("resident memory", "MiB", 1 << 20)]
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     resident_bytes: Resident
-    """What all workers hold together."""
+    """Memory of all workers together."""
     workers: int
     """Processes that share it evenly."""
     access: str
-    """Whether they write it again and again (rewrite) or sleep (hold)."""
+    """Whether they keep writing it (rewrite) or sleep (hold)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved(CpuDemand, WorkersSeen):
-    """With `access` hold of the figures of CPU time `cpus_used` alone, which is of the whole load."""
+    """With `access` hold, the only figure of CPU time is `cpus_used`, which is of the whole load."""
 
     resident_bytes: Resident
-    """The least in a sample of the monitor, without stress-ng's own; null without a sample."""
+    """The smallest value in a sample of the monitor, without stress-ng's own memory; null without a sample."""
     resident_bytes_max: int | None
-    """The most in a sample."""
+    """The largest value in a sample."""
     helpers_bytes: int
-    """What was taken off these: stress-ng's other processes, and what is mapped from files."""
+    """Memory subtracted from these: stress-ng's other processes, and mapped files."""
     samples: int
-    """How many samples there were."""
+    """Number of samples."""
     resident_bytes_at_end: int
     """After the measured part, from /proc."""
 
@@ -67,20 +68,20 @@ class MemoryEvidence(LoadEvidence):
 
 
 class MemoryPressure(StressNg):
-    """Holds that much resident memory, all the time."""
+    """Holds this much resident memory, all the time."""
 
     name: ClassVar[str] = "memory_pressure"
     evidence: ClassVar[type[LoadEvidence]] = MemoryEvidence
     stressor: ClassVar[str] = "vm"
 
     workers: int = Field(default=1, ge=1, le=1024, description="processes that share the memory evenly")
-    bytes: Bytes | None = Field(default=None, ge=1 << 20, description="resident memory in all, e.g. 512MiB")
+    bytes: Bytes | None = Field(default=None, ge=1 << 20, description="total resident memory, e.g. 512MiB")
     percent: Percent | None = Field(
         default=None, ge=1, le=95, description="instead of bytes: share of the memory available before the first trial"
     )
     access: Literal["rewrite", "hold"] = Field(
         default="rewrite",
-        description="rewrite: they write it again and again, each on a CPU; hold: they write it once and sleep",
+        description="rewrite: keep writing it, each worker on a CPU; hold: write it once and sleep",
     )
 
     @model_validator(mode="after")
@@ -98,25 +99,26 @@ class MemoryPressure(StressNg):
         wanted = self._wanted(available)
         if wanted > available - reserve:
             raise BadInput(
-                f"{self.label}: {format_bytes(wanted)}, and {format_bytes(max(0, available - reserve))} can be taken "
-                f"here: {format_bytes(available)} are available, {format_bytes(reserve)} of them stay free"
+                f"{self.label}: {format_bytes(wanted)} exceed the {format_bytes(max(0, available - reserve))} "
+                f"that can be taken here: {format_bytes(available)} are available, {format_bytes(reserve)} of "
+                "them stay free"
             )
 
     def resolved(self, host: Host) -> MemoryPressure:
-        """A share of what is available now as a number of bytes."""
+        """A share of the memory available now as a number of bytes."""
         return self.model_copy(update={"bytes": self._wanted(self._available(host)), "percent": None})
 
     @property
     def total(self) -> int:
         """Bytes that all workers hold together."""
-        assert self.bytes is not None, "resolved comes first"
+        assert self.bytes is not None, "call resolved first"
         return self.bytes
 
     @property
     def arguments(self) -> list[str]:
         hold = ["--vm-hang", "0"] if self.access == "hold" else []
-        # stress-ng divides the bytes among the workers. Without --oomable it starts a killed worker again unseen;
-        # without --vm-madvise it gives the kernel random advice, MADV_DONTNEED among it.
+        # stress-ng divides the bytes among the workers. Without --oomable it silently restarts a killed worker; without
+        # --vm-madvise it gives the kernel random advice, including MADV_DONTNEED.
         kept = ["--vm-keep", "--oomable", "--vm-method", "write64", "--vm-madvise", "normal"]
         return ["--vm-bytes", str(self.total), *kept, *hold]
 
@@ -131,7 +133,7 @@ class MemoryPressure(StressNg):
         return f"stress-ng holds {format_bytes(held)} of {format_bytes(self.total)}"
 
     def judge(self, load: Load, window: Window) -> tuple[Achieved, str | None]:
-        """What the monitor saw in the window. A group's figure holds stress-ng's helper processes, too."""
+        """What the monitor saw in the window. A group's figure includes stress-ng's helper processes."""
         resident = [kb * 1024 for _, kb in load.trial.monitor.rss_kb(self.label, window.begin_ns, window.end_ns)]
         overhead = _overhead(load)
         reason = None
@@ -163,7 +165,7 @@ class MemoryPressure(StressNg):
     def _available(self, host: Host) -> int:
         (available_kb,) = host.kb("proc/meminfo", "MemAvailable")
         if available_kb is None:
-            raise Unavailable(f"{self.label}: /proc/meminfo does not say how much memory is available")
+            raise Unavailable(f"{self.label}: /proc/meminfo lacks the available memory")
         return available_kb * 1024
 
     def _wanted(self, available: int) -> int:
@@ -176,7 +178,7 @@ def _held(load: Load) -> int:
 
 
 def _overhead(load: Load) -> int:
-    """Resident bytes of stress-ng that are no load: its other processes, and what is mapped from files."""
+    """Resident bytes of stress-ng that are not load: its other processes, and mapped files."""
     root = [] if load.companion.pid is None else [load.companion.pid]
     helpers = sum(_figure(pid, "VmRSS") for pid in (*root, *(helper.pid for helper in load.helpers)))
     return helpers + sum(_figure(pid, "RssFile") + _figure(pid, "RssShmem") for pid in load.threads)

@@ -1,8 +1,8 @@
-"""message_flood: publishers that send as fast as they are told, as a part of the graph.
+"""message_flood: publishers that send at a given rate, as a part of the graph.
 
-The flood's publishers and readers are nodes like any other, so that every middleware and executor carries them and they
-are counted as the workload is: by whom sent, and by whom received. A flood that nobody reads costs a middleware next to
-nothing, for it is not sent; so readers are what this condition is about.
+The flood's publishers and readers are ordinary nodes, so that every middleware and executor carries them and they are
+counted like the workload, by senders and receivers. A flood without readers costs a middleware almost nothing, because
+nothing is sent; so readers are the essence of this condition.
 
 Example:
     --condition message_flood:publishers=4,rate=1000,payload=1kB,readers=external
@@ -48,7 +48,7 @@ NAME = "message_flood"
 
 
 class MessageFlood(FloodParameters, Condition):
-    """Publishers of messages that the workload does not want, with or without readers, and churn of discovery."""
+    """Publishers of messages that the workload does not need, with or without readers, and discovery churn."""
 
     name: ClassVar[str] = NAME
     from_beside: ClassVar[bool] = True
@@ -57,7 +57,7 @@ class MessageFlood(FloodParameters, Condition):
 
     @property
     def begins(self) -> str:
-        return AFTER  # the churn: the workload's own discovery is over
+        return AFTER  # churn starts now: the workload's own discovery has finished
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class MessageFlood(FloodParameters, Condition):
 
 
 class Flooded(Applied):
-    """The flood of one trial, whose messages are the graph's, and its churn."""
+    """The flood of one trial, whose messages the graph carries, and its churn."""
 
     def __init__(self, asked: MessageFlood, trial: Trial) -> None:
         self.asked = asked

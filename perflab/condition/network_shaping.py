@@ -1,7 +1,7 @@
-"""`network_shaping`: the workload runs in a network namespace of its own, whose loopback is slow, late or lossy.
+"""`network_shaping`: the workload runs in its own network namespace, whose loopback is slow, late or lossy.
 
-Nothing of the host's network is changed. A holder process makes the namespace and its queueing disciplines and sleeps;
-when it ends the kernel takes the namespace away.
+The host's network is not changed. A holder process creates the namespace and its queueing disciplines and sleeps; when
+it ends, the kernel removes the namespace.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from perflab.units import NS_PER_S, format_time, parse_duration, quantity
 from perflab.workload import Graph
 
 INTERFACE = "lo"
-DEFAULT_QUEUE: Any = "50ms"  # read like a user's
-# The loopback's largest packet, with its Ethernet header: a token bucket that is smaller drops such a packet always.
+DEFAULT_QUEUE: Any = "50ms"  # parsed like a user's value
+# The loopback's largest packet, with its Ethernet header: a smaller token bucket always drops such a packet.
 LARGEST_PACKET_BYTES = 65536 + 14
 # tc and the kernel round to what the token bucket can hold: bytes/s, and ticks of 64 ns.
 SETTING_TOLERANCE = 0.01
-# Of the packets on the interface, which must all have gone through the discipline; they are not read at one instant.
+# Share of the packets on the interface, which must all have passed the discipline; the two are not read at one instant.
 COUNT_TOLERANCE = 0.01
 COUNT_SLACK_PACKETS = 20
-# A loss of p is seen as p within this many standard deviations of a binomial count.
+# A loss of p is measured as p within this many standard deviations of a binomial count.
 LOSS_DEVIATIONS = 5.0
-# The namespace has nothing but this discipline to hold a rate: what it lets through beyond it is measuring error.
+# The namespace has only this discipline to limit the rate: excess is a measuring error.
 RATE_TOLERANCE = 0.02
 _ANSWER_LIMIT_S = 20.0
 _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
@@ -77,15 +77,15 @@ BitRate = Annotated[
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the namespace's loopback and its queueing disciplines counted until a moment; CLOCK_MONOTONIC."""
+    """Counters of the namespace's loopback and its queueing disciplines at a moment; CLOCK_MONOTONIC."""
 
     at_ns: int
-    disciplines: Mapping[str, Mapping[str, Any]]  # by kind, as tc prints them
+    disciplines: Mapping[str, Mapping[str, Any]]  # by kind, as printed by tc
     interface_packets: int
-    passed_meanwhile: int = 0  # while the disciplines were read, which takes long on a busy machine
+    passed_meanwhile: int = 0  # times while the disciplines were read, which takes long on a busy machine
 
     def count(self, key: str) -> int | None:
-        """A counter of the outermost discipline; None where there is none."""
+        """A counter of the outermost discipline; None if it does not exist."""
         root = next((d for d in self.disciplines.values() if d.get("root")), None)
         return None if root is None else int(root.get(key, 0))
 
@@ -94,7 +94,7 @@ class Snapshot:
         return None if begin is None or end is None else end - begin
 
 
-Rate = Annotated[float | None, Shown("rate at most", "Mbit/s", 125_000)]
+Rate = Annotated[float | None, Shown("highest rate", "Mbit/s", 125_000)]
 Delay = Annotated[int | None, Shown("delay", "ms", 1e6, zero=False)]
 Jitter = Annotated[int | None, Shown("jitter", "ms", 1e6, zero=False)]
 Loss = Annotated[float | None, Shown("packets lost", "%", 0.01, zero=False)]
@@ -103,7 +103,7 @@ Loss = Annotated[float | None, Shown("packets lost", "%", 0.01, zero=False)]
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     interface: str
-    """The one that is shaped."""
+    """The shaped interface."""
     disciplines: tuple[str, ...]
     """Queueing disciplines, by the kernel's names."""
     rate_bytes_per_s: Rate
@@ -113,39 +113,39 @@ class Promised:
     queue_ns: int | None
     """Longest wait for the rate."""
     delay_ns: Delay
-    """Added to every packet, in each direction."""
+    """Delay of every packet, in each direction."""
     jitter_ns: Jitter
-    """By how much that varies."""
+    """Variation of that delay."""
     loss: Loss
     """Share of the packets that is lost, 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
-    """From the counters of the outermost discipline, as tc reads them; null where they were not read."""
+    """From the counters of the outermost discipline, as read by tc; null if they were not read."""
 
     counted_s: float | None = None
     """Time between the two readings, just before and just after the measured part."""
     bytes: int | None = None
-    """What passed the discipline."""
+    """Bytes that passed the discipline."""
     packets: int | None = None
     """Packets that passed it."""
     drops: Annotated[int | None, Shown("packets dropped")] = None
     """Packets that it dropped."""
     overlimits: int | None = None
-    """How often something had to wait for the rate."""
+    """How often a packet had to wait for the rate."""
     backlog_bytes: int | None = None
-    """What was waiting at the end."""
+    """Bytes in the queue at the end."""
     bytes_per_s: Rate = None
-    """What passed in a second."""
+    """Bytes that passed in a second."""
     interface_packets: int | None = None
     """Packets that passed the interface, from /proc/PID/net/dev."""
     delay_ns: Delay = None
-    """Null: nothing measures how late a packet was."""
+    """Null: the delay of packets is not measured."""
     jitter_ns: Jitter = None
     """Null, likewise."""
     loss: Loss = None
-    """Share of the packets that was dropped; null with a rate, whose token bucket drops as well."""
+    """Share of the packets that was dropped; null with a rate, whose token bucket drops packets, too."""
     processes_outside: tuple[str, ...] = ()
     """Processes of the workload that are not in the namespace."""
 
@@ -155,9 +155,9 @@ class ShapingEvidence(Evidence):
     promised: Promised
     achieved: Achieved
     settings: Mapping[str, Any] | None = None
-    """The disciplines as the kernel gives them back, before and after the measured part."""
+    """The disciplines as reported by the kernel, before and after the measured part."""
     note: str | None = None
-    """What was not measured."""
+    """Quantities that were not measured."""
 
 
 class NetworkShaping(Condition):
@@ -179,18 +179,20 @@ class NetworkShaping(Condition):
     queue: DurationNs = Field(
         default=DEFAULT_QUEUE, gt=0, description="longest time that a packet waits for the rate before it is dropped"
     )
-    delay: DurationNs = Field(default=0, description="added to every packet, in each direction (netem)")
-    jitter: DurationNs = Field(default=0, description="by how much that delay varies (netem)")
-    loss: Percent = Field(default=0.0, ge=0, le=100, description="packets lost, in percent, each by itself (netem)")
+    delay: DurationNs = Field(default=0, description="delay of every packet, in each direction (netem)")
+    jitter: DurationNs = Field(default=0, description="variation of that delay (netem)")
+    loss: Percent = Field(
+        default=0.0, ge=0, le=100, description="share of packets lost, in percent, independently (netem)"
+    )
 
     @model_validator(mode="after")
     def _something(self) -> NetworkShaping:
         if self.rate is None and not (self.delay or self.loss):
             raise ValueError("give at least one of rate, delay and loss")
         if self.jitter and not self.delay:
-            raise ValueError("jitter needs a delay that it varies")
+            raise ValueError("jitter needs a delay to vary")
         if self.jitter > self.delay:
-            raise ValueError("jitter is more than the delay that it varies")
+            raise ValueError("jitter exceeds the delay")
         return self
 
     @property
@@ -215,10 +217,10 @@ class NetworkShaping(Condition):
 
     def check_network(self, network: str) -> None:
         if network != INTERFACE:
-            raise BadInput(f"{self.label}: shapes {INTERFACE} only, and the network is {network}")
+            raise BadInput(f"{self.label}: shapes only {INTERFACE}, but the network is {network}")
 
     def commands(self) -> list[str]:
-        """The tc commands; a token bucket goes below the delay, as tc-netem(8) has it."""
+        """The tc commands; a token bucket goes below the delay, as tc-netem(8) recommends."""
         tc = _find("tc")
         commands: list[str] = []
         parent = "root"
@@ -228,7 +230,8 @@ class NetworkShaping(Condition):
                 words += ["delay", f"{self.delay // 1000}us", f"{self.jitter // 1000}us"]
             if self.loss:
                 words += ["loss", "random", f"{self.loss:g}%"]
-            # A queue of netem's default 1000 packets drops at 100000 packets/s and 10 ms: that would be another loss.
+            # A queue of netem's default 1000 packets drops at 100000 packets/s and 10 ms, which would be additional
+            # loss.
             commands.append(f"{tc} qdisc add dev {INTERFACE} root handle 1: netem limit 1000000 {' '.join(words)}")
             parent = "parent 1:1"
         if "tbf" in self.kinds:
@@ -240,7 +243,7 @@ class NetworkShaping(Condition):
 
     def begin(self, trial: Trial) -> Shaped:
         if trial.launch.prefix:
-            raise NotInEffect("another condition has changed already where the workload's processes start")
+            raise NotInEffect("another condition already changes where the workload's processes start")
         return Shaped(self, trial)
 
 
@@ -286,7 +289,7 @@ class Shaped(Applied):
             promised=promised,
             achieved=replace(achieved, processes_outside=outside),
             reason=problem,
-            settings=_options(self.before, after),  # what the kernel was told is no measurement
+            settings=_options(self.before, after),  # a setting passed to the kernel is not a measurement
             note=self._not_measured(),
         )
 
@@ -304,7 +307,7 @@ class Shaped(Applied):
         return f"there is no {missing[0]} on {INTERFACE} of the namespace" if missing else None
 
     def _pid(self) -> int:
-        assert self.holder.pid is not None, "trial.start returns when it was started"
+        assert self.holder.pid is not None, "trial.start returns once it has been started"
         return self.holder.pid
 
     def _not_measured(self) -> str | None:
@@ -314,11 +317,11 @@ class Shaped(Applied):
         if not unknown:
             return None
         return (
-            f"{' and '.join(unknown)}: not measured, only that netem was there with these settings and what passed it"
+            f"{' and '.join(unknown)}: not measured; it is only known that netem had these settings, and what passed it"
         )
 
     def _outside(self) -> tuple[str, ...]:
-        """The processes of the graph that run in another network namespace; not those that have ended."""
+        """The graph's processes in another network namespace, without those that have ended."""
         processes = {**self.trial.processes, **self.trial.condition_processes}
         return outside_namespace(processes, self.namespace)
 
@@ -338,7 +341,7 @@ class Shaped(Applied):
             overlimits=overlimits,
             backlog_bytes=after.count("backlog"),
             bytes_per_s=rounded(None if passed is None else passed / seconds, 1),
-            # Without what passed while either was read: that the discipline may have counted, or not.
+            # Without what passed during the two readings: the discipline may or may not have counted that.
             interface_packets=after.interface_packets - before.interface_packets - before.passed_meanwhile,
             loss=rounded(self._lost_share(packets, drops), 6),
         )
@@ -356,11 +359,11 @@ class Shaped(Applied):
             found = _setting(snapshot.disciplines[kind], key)
             if found is None or abs(found - wanted) > SETTING_TOLERANCE * wanted:
                 shown = "unknown" if found is None else f"{found:g}"
-                return f"{key} of {kind} is {shown} {unit}, and {wanted:g} was promised"
+                return f"{key} of {kind} is {shown} {unit}, but {wanted:g} was promised"
         return None
 
     def _settings(self) -> list[tuple[str, str, float, str]]:
-        """Discipline, option and value, as tc prints them."""
+        """Discipline, option and value, as printed by tc."""
         asked = self.asked
         settings: list[tuple[str, str, float, str]] = []
         if asked.rate_bytes_per_s is not None:
@@ -378,33 +381,33 @@ class Shaped(Applied):
         if self.asked.rate_bytes_per_s is None:
             return None
         most = self.asked.rate_bytes_per_s * seconds * (1 + RATE_TOLERANCE) + self.asked.burst
-        return f"{passed} bytes passed, and rate and burst allow {most:.0f}" if passed > most else None
+        return f"{passed} bytes passed, but rate and burst allow only {most:.0f}" if passed > most else None
 
     def _lost_share(self, packets: int | None, drops: int | None) -> float | None:
-        """As counted; None where nothing passed, or where a token bucket drops as well."""
+        """As counted; None if nothing passed, or if a token bucket drops packets, too."""
         if "tbf" in self.asked.kinds or packets is None or drops is None or packets + drops <= 0:
             return None
         return drops / (packets + drops)
 
     def _other_loss(self, packets: int, drops: int) -> str | None:
-        """Where netem alone drops, what it dropped is the loss; with a token bucket below it that drops, too."""
+        """If netem is the only discipline, its drops are the loss; a token bucket below it also drops."""
         if not self.asked.loss or "tbf" in self.asked.kinds:
             return None
         share, offered = self.asked.loss / 100, packets + drops
         deviation = (offered * share * (1 - share)) ** 0.5
         if abs(drops - offered * share) <= LOSS_DEVIATIONS * deviation + 1:
             return None
-        return f"{drops} of {offered} packets were lost, and {share:.3%} were promised"
+        return f"{drops} of {offered} packets were lost, but {share:.3%} were promised"
 
 
 def enter(holder: int) -> list[str]:
-    """The command that executes the one after it in the namespaces of a holder."""
+    """A command prefix that executes a command in the namespaces of a holder."""
     own_user = [] if _is_root() else [f"--user=/proc/{holder}/ns/user", "--preserve-credentials"]
     return [_find("nsenter"), *own_user, f"--net=/proc/{holder}/ns/net", "--"]
 
 
 def take_snapshot(holder: int) -> Snapshot:
-    """Raises NotInEffect where the namespace's disciplines cannot be read."""
+    """Raises NotInEffect if the namespace's disciplines cannot be read."""
     packets = _packets_sent(holder)
     done = _run([*enter(holder), _find("tc"), "-s", "-j", "qdisc", "show", "dev", INTERFACE])
     try:
@@ -413,24 +416,24 @@ def take_snapshot(holder: int) -> Snapshot:
         listed = None
     if not isinstance(listed, list):
         raise NotInEffect(f"tc cannot read the namespace: {one_line(done.stderr) or done.returncode}")
-    # noqueue, which an interface has that was not given any, is no discipline.
+    # noqueue, the state of an interface without a discipline, is not one.
     found = {str(d["kind"]): d for d in listed if d.get("kind") != "noqueue"}
     return Snapshot(time.monotonic_ns(), found, packets, _packets_sent(holder) - packets)
 
 
 @functools.cache
 def cannot_make_namespaces() -> str | None:
-    """Why no network namespace can be made here; None where one can."""
+    """Why no network namespace can be created here; None if one can."""
     done = _run([*_unshare(), "true"])
     if done.returncode == 0:
         return None
-    said = one_line(done.stderr) or f"unshare ended with {done.returncode}"
-    return f"no network namespace can be made ({said}); run as root, or allow unprivileged user namespaces"
+    said = one_line(done.stderr) or f"unshare exited with status {done.returncode}"
+    return f"cannot create a network namespace ({said}); run as root, or allow unprivileged user namespaces"
 
 
 @functools.cache
 def missing_discipline(kind: str) -> str | None:
-    """Why a queueing discipline cannot be had, found out by making one in a namespace that is then gone."""
+    """Why a queueing discipline is unavailable, found by creating one in a temporary namespace."""
     arguments = {"tbf": "rate 1mbit burst 128kb latency 50ms", "netem": "delay 1ms"}[kind]
     ip, tc = _find("ip"), _find("tc")
     done = _run([*_unshare(), "sh", "-c", f"{ip} link set lo up && {tc} qdisc add dev lo root {kind} {arguments}"])
@@ -438,8 +441,8 @@ def missing_discipline(kind: str) -> str | None:
         return None
     what = "delay, jitter and loss need" if kind == "netem" else "rate needs"
     return (
-        f"{what} {kind}, and this kernel refuses it ({one_line(done.stderr) or done.returncode}); "
-        f"load it with `modprobe sch_{kind}`, or use a kernel with CONFIG_NET_SCH_{kind.upper()}"
+        f"{what} {kind}, but this kernel rejects it ({one_line(done.stderr) or done.returncode}); load it with "
+        f"`modprobe sch_{kind}`, or use a kernel with CONFIG_NET_SCH_{kind.upper()}"
     )
 
 
@@ -477,10 +480,10 @@ def _packets_sent(pid: int) -> int:
 
 
 def _replaced(before: Snapshot, after: Snapshot, kinds: Sequence[str]) -> str | None:
-    """Whether a discipline is gone, or is another one than before: its counters begin at 0."""
+    """Whether a discipline is gone, or was replaced: a new one counts from 0."""
     for kind in kinds:
         if kind not in after.disciplines:
-            return f"{kind} is not on {INTERFACE} of the namespace any more"
+            return f"{kind} is no longer on {INTERFACE} of the namespace"
         old, new = before.disciplines.get(kind), after.disciplines[kind]
         if old is None or old.get("handle") != new.get("handle") or int(new["bytes"]) < int(old["bytes"]):
             return f"{kind} on {INTERFACE} of the namespace was replaced during the trial"
@@ -488,7 +491,7 @@ def _replaced(before: Snapshot, after: Snapshot, kinds: Sequence[str]) -> str | 
 
 
 def _options(before: Snapshot | None, after: Snapshot) -> dict[str, Any]:
-    """The disciplines as the kernel gives them back, before and after the measured part."""
+    """The disciplines as reported by the kernel, before and after the measured part."""
 
     def told(snapshot: Snapshot) -> list[dict[str, Any]]:
         keys = ("kind", "handle", "options")
@@ -498,17 +501,17 @@ def _options(before: Snapshot | None, after: Snapshot) -> dict[str, Any]:
 
 
 def _unshaped(achieved: Achieved) -> str | None:
-    """Whether packets passed the interface that the discipline did not see, or none at all did."""
+    """Whether packets passed the interface without the discipline, or no packets passed at all."""
     packets, on_interface = achieved.packets, achieved.interface_packets or 0
     if on_interface > (packets or 0) * (1 + COUNT_TOLERANCE) + COUNT_SLACK_PACKETS:
-        return f"{on_interface} packets passed {INTERFACE}, and {packets} of them the shaping"
+        return f"{on_interface} packets passed {INTERFACE}, but only {packets} of them the shaping"
     if not packets:
-        return f"no packet passed {INTERFACE}: what the workload sends goes another way, e.g. by shared memory"
+        return f"no packet passed {INTERFACE}: the workload's messages take another way, e.g. shared memory"
     return None
 
 
 def _setting(discipline: Mapping[str, Any], path: str) -> float | None:
-    """An option of a discipline, "delay.jitter" for one within another."""
+    """An option of a discipline, "delay.jitter" for a nested one."""
     found: Any = discipline.get("options", {})
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None
@@ -528,7 +531,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "network_shaping",
-    "rate, delay, jitter and loss of the loopback, in a network namespace of the trial's own",
+    "rate, delay, jitter and loss of the loopback, in a network namespace of the trial",
     NetworkShaping,
     words=words,
     gently=("rate=1Gbit", "delay=1ms"),

@@ -1,4 +1,4 @@
-"""`priority_inhibitor`: a program that burns CPUs with a policy and a priority of its own, ended by a watchdog."""
+"""`priority_inhibitor`: a program that burns CPU time with its own policy and priority, ended by a watchdog."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PROGRAM = "perflab-burn"
 READY_LIMIT_S = 20.0
 SETTLED_S = 0.5
 PERIOD_NS = 10_000_000
-LEAST_JUDGED_NS = NS_PER_S // 2  # of what a finite one did until it ended, also before the measured part
-DEFAULT_LIMIT: Any = "10min"  # read like a user's
+LEAST_JUDGED_NS = NS_PER_S // 2  # for a finite amount: until it ended, including before the measured part
+DEFAULT_LIMIT: Any = "10min"  # parsed like a user's value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +49,11 @@ class Promised:
     nice: int
     """Nice value."""
     cpus: tuple[int, ...]
-    """CPUs that are burnt, a thread on each."""
+    """CPUs that it burns, with a thread on each."""
     load_percent: float
     """Share of each of these CPUs."""
     demand_cpus: CpusWanted
-    """What the threads want together, in CPUs."""
+    """Demand of all threads, in CPUs."""
     when: str
     """Whether it started before or after the workload's processes."""
     amount_s: float | None = None
@@ -78,9 +78,9 @@ class BurningThread(CpuDemand):
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
     monitor_gap_s: float | None
-    """Longest time in which perflab-monitor did not look at it."""
+    """Longest time without a sample of perflab-monitor."""
     states: tuple[ThreadState, ...]
-    """Policy, priority, nice value and CPUs of its threads in the samples, each once."""
+    """The distinct combinations of policy, priority, nice value and CPUs of its threads in the samples."""
     threads: tuple[BurningThread, ...]
     """What each thread used and wanted of its CPU."""
     cpus_wanted: CpusWanted
@@ -88,11 +88,11 @@ class Achieved:
     cpus_used: Annotated[float | None, Shown("CPUs used")]
     """CPU time of all threads."""
     ended_ns: int | None
-    """When it had burnt its amount, CLOCK_MONOTONIC; null: it was there until the end."""
+    """When it had burnt its amount, CLOCK_MONOTONIC; null: it ran until the end."""
     real_time_share: float | None
-    """Share of a CPU that real-time threads together may use; 1: they are not throttled; null: not known."""
+    """Share of a CPU that real-time threads together may use; 1: they are not throttled; null: unknown."""
     fair_server_share: float | None
-    """Share that waiting threads of other policies get in spite of them; 0: none; null: not known."""
+    """Share that waiting threads of other policies still get; 0: none; null: unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,12 +104,12 @@ class InhibitorEvidence(Evidence):
 
 
 class PriorityInhibitor(Condition):
-    """Takes CPUs from everything of a lower priority."""
+    """Takes CPU time from all threads of a lower priority."""
 
     name: ClassVar[str] = "priority_inhibitor"
     evidence: ClassVar[type[Evidence]] = InhibitorEvidence
 
-    policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of what burns")
+    policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of its threads")
     priority: int = Field(
         default_factory=lambda given: 50 if given.get("policy") in BOUNDLESS else 0,
         ge=0,
@@ -119,7 +119,7 @@ class PriorityInhibitor(Condition):
     nice: int = Field(default=0, ge=-20, le=19, description="nice value; with OTHER")
     cpus: Cpus = Field(
         default_factory=lambda: allowed_cpus()[-1:],
-        description="CPUs that are burnt, a thread on each (default: the highest that perflab may use)",
+        description="CPUs to burn, with a thread on each (default: the highest that perflab may use)",
     )
     load: Percent = Field(default=100.0, ge=1, le=100, description="share of each of these CPUs, in percent")
     when: Literal["before", "after"] = Field(
@@ -128,25 +128,25 @@ class PriorityInhibitor(Condition):
     amount: DurationNs | None = Field(
         default=None,
         ge=NS_PER_S,
-        description="CPU time that each thread burns before it ends, as a job of that size; default: as long as the "
-        "trial lasts",
+        description="CPU time that each thread burns before it ends, as a job of that size; default: until the "
+        "trial ends",
     )
     limit: DurationNs = Field(
         default=DEFAULT_LIMIT,
         ge=NS_PER_S,
-        description="watchdog: it ends itself after this time whatever happens; longer than a trial",
+        description="watchdog: it ends itself after this time in any case; must exceed the trial's length",
     )
 
     @model_validator(mode="after")
     def _priority_of_policy(self) -> PriorityInhibitor:
         if self.policy in BOUNDLESS and self.priority == 0:
-            raise ValueError(f"priority of {self.policy} is 1 to 99, not 0")
+            raise ValueError(f"priority of {self.policy} must be 1 to 99, not 0")
         if self.policy not in BOUNDLESS and self.priority:
-            raise ValueError(f"priority of {self.policy} is 0, not {self.priority}; use nice")
+            raise ValueError(f"priority of {self.policy} must be 0, not {self.priority}; use nice")
         if self.policy in BOUNDLESS and self.nice:
-            raise ValueError(f"nice has no meaning with {self.policy}; use priority")
+            raise ValueError(f"nice has no effect with {self.policy}; use priority")
         if self.amount is not None and self.amount >= self.limit:
-            raise ValueError("amount is not below limit, at which the watchdog ends it; raise limit")
+            raise ValueError("amount must be below limit, at which the watchdog ends it; raise limit")
         return self
 
     @property
@@ -155,7 +155,7 @@ class PriorityInhibitor(Condition):
 
     @property
     def due(self) -> float:
-        """The share of its CPU that a thread can have: the kernel may keep real-time threads from using all of it."""
+        """The share of its CPU that a thread can get: the kernel may limit real-time threads."""
         share = self.load / 100
         return min(share, real_time_limits().at_least) if self.policy in BOUNDLESS else share
 
@@ -169,8 +169,8 @@ class PriorityInhibitor(Condition):
         native.find().program(PROGRAM)
         if self.policy in BOUNDLESS and not host.may_be_real_time(self.priority):
             raise Unavailable(
-                f"{self.label}: this user may not have {self.policy} {self.priority}; run as root, or set "
-                "`rtprio 98` in /etc/security/limits.d/perflab.conf"
+                f"{self.label}: this user may not use {self.policy} {self.priority}; run as root, or set `rtprio "
+                "98` in /etc/security/limits.d/perflab.conf"
             )
 
     def begin(self, trial: Trial) -> Burning:
@@ -222,14 +222,14 @@ class Burning(Applied):
         self.burner.stop()
 
     def _ready(self) -> list[dict[str, Any]]:
-        """The burning threads as the kernel told the program."""
+        """The burning threads, as reported by the program."""
         said = ready(self.burner, PROGRAM, READY_LIMIT_S)
         if said["type"] == "error":
             raise Unavailable(f"{self.asked.label}: {said['text']}")
         return list(said["threads"])
 
     def _gone(self) -> str | None:
-        """How the burner ended; None where it runs, or waits with its amount burnt."""
+        """How the burner ended; None if it runs, or waits after burning its amount."""
         reason = has_ended(self.burner, PROGRAM)
         while (said := self.burner.receive(0.0)) is not None:
             if said.get("type") == "spent":
@@ -255,7 +255,7 @@ class Burning(Applied):
                 for s in seen
                 if s.tid == tid
             ]
-            unseen = None if of_thread else f"the monitor has not seen thread {tid} of {PROGRAM}"
+            unseen = None if of_thread else f"the monitor has no sample of thread {tid} of {PROGRAM}"
             asked = {key: getattr(self.asked, key) for key in ("policy", "priority", "nice")} | {"cpus": (cpu,)}
             problem = problem or unseen or differing(self.trial, label, window, {tid: asked}, PROGRAM)
             use, weak = demand.judge(self.trial, label, [tid], [cpu], self.asked.due, window)
@@ -283,7 +283,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "priority_inhibitor",
-    "burns CPUs with a policy and priority of its own",
+    "burns CPU time with its own policy and priority",
     PriorityInhibitor,
     words=words,
     is_off=lambda written: is_zero(written.get("load")),

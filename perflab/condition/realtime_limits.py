@@ -1,6 +1,7 @@
-"""`realtime_limits`: what the kernel keeps of a CPU from real-time threads is another share in a trial, or nothing.
+"""`realtime_limits`: changes, or removes, the share of a CPU that the kernel withholds from real-time threads during a
+trial.
 
-Which files say so depends on the kernel (perflab/real_time.py). They are held as `sysctl` holds its settings: held.py.
+The files for this depend on the kernel (perflab/real_time.py). They are held like the settings of `sysctl`: held.py.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from perflab.workload import Graph
 OFF: Literal["off"] = "off"
 DEBUGFS = "sys/kernel/debug"
 MOUNT = "mount -t debugfs none /sys/kernel/debug"
-SAME = 0.001  # shares, as files have whole microseconds
+SAME = 0.001  # tolerance of shares: the files have whole microseconds
 
 
 def _limit(value: Any) -> Any:
-    if value is False or value == OFF:  # in YAML off is false
+    if value is False or value == OFF:  # YAML reads off as false
         return OFF
     text = str(value).strip().removesuffix("%") if isinstance(value, str | int | float) else ""
     try:
@@ -53,21 +54,21 @@ Limit = Annotated[
 ]
 
 OfRealTime = Annotated[float | None, Shown("share that real-time threads may use", "%", 0.01)]
-OfOthers = Annotated[float | None, Shown("share that others get in spite of them", "%", 0.01)]
+OfOthers = Annotated[float | None, Shown("share that other threads still get", "%", 0.01)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Promised(held.Promised):
     real_time_share: OfRealTime
-    """Share of a CPU that real-time threads together may use; 1: no limit; null: as it was."""
+    """Share of a CPU that real-time threads together may use; 1: no limit; null: unchanged."""
     fair_server_share: OfOthers
-    """Share that waiting threads of other policies get in spite of them; 0: none; null: as it was."""
+    """Share that waiting threads of other policies still get; 0: none; null: unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved(held.Achieved):
     real_time_share: OfRealTime
-    """What held at the end of the measured part, by the kernel's files; null: not known."""
+    """The limits at the end of the measured part, by the kernel's files; null: unknown."""
     fair_server_share: OfOthers
     """Likewise."""
 
@@ -77,29 +78,29 @@ class LimitsEvidence(Evidence):
     promised: Promised
     achieved: Achieved | None
     note: str | None = None
-    """What the kernel made of a value."""
+    """How the kernel rounded a value."""
 
 
 class RealtimeLimits(Condition):
-    """Sets what limits real-time threads before the workload's processes start."""
+    """Sets the limits of real-time threads before the workload's processes start."""
 
     name: ClassVar[str] = "realtime_limits"
     evidence: ClassVar[type[Evidence]] = LimitsEvidence
 
     throttling: Limit | None = Field(
         default=None,
-        description="share of a CPU that real-time threads together may use, or off: all of it (default: as it is)",
+        description="share of a CPU that real-time threads together may use, or off: all of it (default: unchanged)",
     )
     fair_server: Limit | None = Field(
         default=None,
-        description="share of a CPU that threads of other policies get when they wait for real-time ones, or off: none "
-        "(default: as it is); Linux 6.12 or later, with debugfs",
+        description="share of a CPU for threads of other policies while they wait for real-time ones, or off: "
+        "none (default: unchanged); Linux 6.12 or later, with debugfs",
     )
 
     @model_validator(mode="after")
     def _something(self) -> RealtimeLimits:
         if self.throttling is None and self.fair_server is None:
-            raise ValueError("name what is limited: throttling=off, fair_server=off")
+            raise ValueError("nothing is limited; use throttling=off or fair_server=off")
         return self
 
     @property
@@ -123,7 +124,7 @@ class RealtimeLimits(Condition):
         return Limited(self, trial)
 
     def limits_of(self, host: Host) -> RealTimeLimits:
-        """What will hold on this machine in a trial with it."""
+        """The limits that will hold on this machine in a trial with it."""
         now = real_time_limits(host.root)
         share, server = self.real_time_share, self.fair_server_share
         return RealTimeLimits(
@@ -134,7 +135,7 @@ class RealtimeLimits(Condition):
         )
 
     def settings(self, root: Path) -> dict[str, str]:
-        """The values that make it so, by the names of the settings. Raises Unavailable where the kernel has none."""
+        """The values to set, by the names of the settings. Raises Unavailable if the kernel has no such setting."""
         files = Files(root)
         return {**self._of_throttling(files), **self._of_fair_server(files)}
 
@@ -144,13 +145,13 @@ class RealtimeLimits(Condition):
         if share is None:
             return {}
         if runtime is None or period is None:
-            raise Unavailable(f"{self.label}: this kernel does not say what it throttles (/{RUNTIME_US})")
+            raise Unavailable(f"{self.label}: this kernel does not report its throttling (/{RUNTIME_US})")
         sysctl = _sysctl(RUNTIME_US, files.root)
         if self.throttling == OFF:
-            # Where nothing is throttled the setting limits DEADLINE alone, and stays.
+            # Without throttling the setting limits only DEADLINE threads, and stays as it is.
             return {} if by.throttles is False else {sysctl: "-1"}
         if by.throttles is None:
-            raise Unavailable(f"{self.label}: the kernel's configuration cannot be read, and so not what throttles")
+            raise Unavailable(f"{self.label}: the kernel's configuration cannot be read, so its throttling is unknown")
         if not by.throttles:
             raise Unavailable(
                 f"{self.label}: since Linux 6.12 a kernel without RT_GROUP_SCHED does not throttle real-time threads; "
@@ -160,14 +161,14 @@ class RealtimeLimits(Condition):
             return {sysctl: str(round(share * period))}
         if by.group is None:
             raise Unavailable(
-                f"{self.label}: with real-time group scheduling and no cgroup v1 for `cpu` the share is what it was at "
+                f"{self.label}: with real-time group scheduling and no cgroup v1 for `cpu`, the share is fixed at "
                 "boot; only throttling=off is possible here"
             )
         own, of = files.number(f"{by.group}/cpu.rt_runtime_us"), files.number(f"{by.group}/cpu.rt_period_us")
         if own is None or of is None:
             raise Unavailable(f"{self.label}: /{by.group}/cpu.rt_runtime_us cannot be read")
         found = {}
-        # The share of all groups must have room for that of each.
+        # The total share must have room for the share of each group.
         if (least := max(share, own / of)) > (runtime / period if runtime >= 0 else -1.0) + SAME:
             found[sysctl] = str(round(least * period))
         return {**found, str(files.root / by.group / "cpu.rt_runtime_us"): str(round(share * of))}
@@ -177,16 +178,16 @@ class RealtimeLimits(Condition):
         if share is None or (not by.has_fair_server and share == 0 and by.version is not None):
             return {}
         if not by.has_fair_server:
-            raise Unavailable(f"{self.label}: there is a fair server since Linux 6.12, and none here")
+            raise Unavailable(f"{self.label}: this kernel has no fair server; it exists since Linux 6.12")
         folders = files.folders(FAIR_SERVER, "cpu*")
         if not folders:
             if files.text("proc/self/mounts") is not None and not _is_mounted(files):
                 raise Unavailable(
-                    f"{self.label}: the fair server is set by files of debugfs, which is not mounted: `{MOUNT}`"
+                    f"{self.label}: the fair server's settings are in debugfs, which is not mounted: `{MOUNT}`"
                 )
             raise Unavailable(
-                f"{self.label}: /{FAIR_SERVER} is not there: the kernel was built without SCHED_DEBUG, or only root "
-                "may see it"
+                f"{self.label}: /{FAIR_SERVER} does not exist: the kernel was built without SCHED_DEBUG, or only "
+                "root may see it"
             )
         found = {}
         for folder in folders:
@@ -196,15 +197,15 @@ class RealtimeLimits(Condition):
         return found
 
     def _whole(self, files: Files, path: str) -> int:
-        """Raises Unavailable with the reason of the kernel."""
+        """Raises Unavailable with the kernel's reason."""
         try:
             return int((files.root / path).read_text(encoding="ascii"))
         except OSError as error:
             if error.errno == errno.EPERM and os.geteuid() == 0:
                 raise Unavailable(
-                    f"{self.label}: the kernel is locked down (kernel_lockdown(7)): even root cannot open what can be "
-                    "written in debugfs, and so neither read nor set the fair server; boot without `lockdown=` and "
-                    "Secure Boot"
+                    f"{self.label}: the kernel is locked down (kernel_lockdown(7)): even root cannot open "
+                    "writable files in debugfs, and so cannot read or set the fair server; boot without "
+                    "`lockdown=` and Secure Boot"
                 ) from error
             raise Unavailable(f"{self.label}: /{path} cannot be read: {error.strerror}; run perflab as root") from error
         except ValueError as error:
@@ -212,7 +213,7 @@ class RealtimeLimits(Condition):
 
 
 def _sysctl(path: str, root: Path) -> str:
-    """The name of a setting of /proc/sys; below another root its path."""
+    """The name of a setting of /proc/sys; with another root its path."""
     if root != Path("/"):
         return str(root / path)
     return path.removeprefix("proc/sys/").translate(str.maketrans("./", "/."))
@@ -230,7 +231,7 @@ class Limited(Applied):
         settings = asked.settings(Path("/"))
         try:
             self.held = held.Held(trial, asked.label, settings) if settings else None
-        except BadInput as refused:  # a share that other groups or DEADLINE threads leave no room for
+        except BadInput as refused:  # a share that leaves no room for other groups or DEADLINE threads
             raise Unavailable(str(refused)) from refused
 
     def settle(self) -> None:
@@ -255,19 +256,19 @@ class Limited(Applied):
         )
 
     def remove(self) -> None:
-        """Raises PerflabError where a setting is not what it was."""
+        """Raises PerflabError if a setting was not restored."""
         if self.held is not None:
             self.held.give_back()
 
     def _differs(self, now: RealTimeLimits) -> str | None:
-        """What the kernel's files say that was not asked for."""
+        """What the kernel's files report that differs from the request."""
         for what, asked, found in (
             ("real-time threads may use", self.asked.real_time_share, now.throttle),
-            ("threads that wait get", self.asked.fair_server_share, now.fair_server),
+            ("waiting threads get", self.asked.fair_server_share, now.fair_server),
         ):
             if asked is not None and (found is None or abs(asked - found) > SAME):
                 said = "an unknown share" if found is None else f"{found:.4g}"
-                return f"{what} {said} of a CPU, and {asked:.4g} was promised"
+                return f"{what} {said} of a CPU, but {asked:.4g} was promised"
         return None
 
 
@@ -286,7 +287,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "realtime_limits",
-    "what the kernel keeps of a CPU from real-time threads is another share, or nothing; set back after the trial",
+    "changes or removes the share of a CPU that the kernel withholds from real-time threads; restored after the trial",
     RealtimeLimits,
     words=words,
     gently=("throttling=off", "fair_server=5"),

@@ -1,9 +1,9 @@
 """`second_instance`: a process of the workload runs twice, under the same names.
 
-It is what a stack becomes whose last run was not ended, or that was started twice: two writers of each topic, two
-servers of each service and action. The second instance does all that the first one does, or it hangs, as a process that
-was never activated: its endpoints are there, it publishes nothing, replies to nothing but to reject each goal, and
-knows no goal that the first one has accepted.
+This happens if the last run of a stack did not end, or if it was started twice: two writers of each topic, two servers
+of each service and action. The second instance does everything that the first one does, or it hangs, like a process
+that was never activated: its endpoints exist, but it publishes nothing, sends no replies except to reject each goal,
+and knows no goal that the first one has accepted.
 
 Example:
     --condition second_instance:process=simulator,does=hang
@@ -37,15 +37,16 @@ Endpoints = Annotated[int | None, Shown("endpoints of the second instance")]
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     process: str
-    """Which process runs twice."""
+    """The process that runs twice."""
     endpoints: Endpoints
-    """Publishers, subscriptions, clients and servers that are there a second time."""
+    """Publishers, subscriptions, clients and servers that exist twice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
     endpoints: Endpoints
-    """That it and all processes of the workload had found when the measured part began; null: one had not found all."""
+    """Endpoints found by it and all processes of the workload when the measured part began; null: one had not
+    found all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +64,12 @@ class SecondInstance(Condition):
     ends_by_schedule: ClassVar[bool] = True
 
     process: str | None = Field(
-        default=None, description="process of the graph that runs twice; default: the first that publishes or serves"
+        default=None, description="the graph's process that runs twice; default: the first that publishes or serves"
     )
     does: Literal["run", "hang"] = Field(
         default="run",
-        description="run: all that the first one does; hang: its endpoints are there, and it rejects each goal",
+        description="run: it does everything that the first one does; hang: its endpoints exist, and it rejects "
+        "each goal",
     )
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
@@ -76,7 +78,7 @@ class SecondInstance(Condition):
         self.chosen(graph)
 
     def chosen(self, graph: Graph) -> str:
-        """The process that runs twice. Raises BadInput where there is none, or not the one that was named."""
+        """The process that runs twice. Raises BadInput if there is none, or the named one does not exist."""
         able = [
             p["name"]
             for p in graph.document["processes"]
@@ -90,9 +92,7 @@ class SecondInstance(Condition):
             return str(self.process)
         known = ", ".join(able) or "there is none"
         which = "no process" if self.process is None else f"no process {self.process!r}"
-        raise BadInput(
-            f"{self.label}: the workload has {which} that publishes or serves; those that could run twice: {known}"
-        )
+        raise BadInput(f"{self.label}: the workload has {which} that publishes or serves; choose from {known}")
 
     def extend(self, graph: Graph) -> Graph:
         return extend.with_processes(graph, second(graph, self.chosen(graph), self.label, hangs=self.does == "hang"))
@@ -104,7 +104,7 @@ class SecondInstance(Condition):
 def second(graph: Graph, name: str, label: str, *, hangs: bool) -> dict[str, Any]:
     """The second instance of a process, as a process of the graph whose nodes belong to the condition `label`.
 
-    Topics, services and actions keep their names; those of nodes tell records apart.
+    Topics, services and actions keep their names; the names of nodes change, to distinguish their records.
     """
     first = extend.process_of(graph, name)
     taken = extend.names_in(graph)
@@ -130,8 +130,8 @@ def _running(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _silent(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what asks, for a client that never asks is nobody's disturbance, and without servers of services, which
-    would reply."""
+    """Without clients, since one that never calls disturbs nothing, and without servers of services, which would
+    reply."""
     publishers = [{**publisher, "frequency_hz": 0.0} for publisher in node["publishers"]]
     actions = [{**server, "reject_every": _EVERY_GOAL} for server in node.get("action_servers") or ()]
     silent = {"publishers": publishers, "timers": [], "reactions": [], "clients": [], "servers": []}
@@ -161,7 +161,7 @@ class Doubled(Applied):
 
 
 def _unmatched(trial: Trial, processes: Iterable[str], window: Window) -> list[str]:
-    """Those of the processes that had not found all their peers when the window began."""
+    """The processes that had not found all their peers when the window began."""
     return [name for name in processes if not _matched(trial, name, window.begin_ns)]
 
 

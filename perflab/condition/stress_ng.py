@@ -1,4 +1,4 @@
-"""Loads made by stress-ng (https://github.com/ColinIanKing/stress-ng), each worker a process known by number."""
+"""Loads made by stress-ng (https://github.com/ColinIanKing/stress-ng), whose workers are known by process id."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ def find() -> Path:
 
 @functools.cache
 def cpu_methods() -> tuple[str, ...]:
-    """The CPU methods of the stress-ng that is installed. Raises Unavailable."""
-    # It has no list of them but in the refusal of a wrong one.
+    """The CPU methods of the installed stress-ng. Raises Unavailable."""
+    # stress-ng lists them only in the error about a wrong one.
     said = _said("--cpu", "1", "--cpu-method", "which", "--dry-run")
     match = re.search(r"(?:must be one of|choices are):([ \w]+)", said)  # of 0.15, of 0.19
     if match is None:
-        raise Unavailable("stress-ng names no CPU methods; install another version of it")
+        raise Unavailable("stress-ng lists no CPU methods; install another version of it")
     return tuple(match.group(1).split())
 
 
 @functools.cache
 def version() -> str | None:
-    """Of the stress-ng that is installed, for evidence."""
+    """The version of the installed stress-ng, for evidence."""
     match = re.search(r"version ([0-9][\w.]*)", _said("--version"))
     return match.group(1) if match else None
 
@@ -58,24 +58,24 @@ def _said(*arguments: str) -> str:
     try:
         done = programs.ask([find(), *arguments], limit_s=_ANSWER_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"stress-ng does not answer: {error}; install it again: apt-get install stress-ng") from error
+        raise Unavailable(f"stress-ng does not run: {error}; install it again: apt-get install stress-ng") from error
     return done.stdout + done.stderr
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkersSeen:
     workers_alive: int
-    """Workers of stress-ng that lived at the end of the measured part, from /proc."""
+    """Workers of stress-ng alive at the end of the measured part, from /proc."""
     monitor_gap_s: float | None
-    """Longest time in which perflab-monitor did not look at them."""
+    """Longest time without a sample of perflab-monitor."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadEvidence(Evidence):
     program: str = "stress-ng"
-    """What made the load."""
+    """The program that made the load."""
     version: str | None = field(default_factory=version)
-    """Of the program."""
+    """Version of the program."""
 
 
 class StressNg(Condition):
@@ -85,7 +85,7 @@ class StressNg(Condition):
     settled_s: ClassVar[float] = 0.5  # the load must be as promised for this long before the measured part begins
     evidence: ClassVar[type[LoadEvidence]]
 
-    if TYPE_CHECKING:  # a parameter of each
+    if TYPE_CHECKING:  # a parameter of each load
 
         @property
         def workers(self) -> int: ...
@@ -93,7 +93,7 @@ class StressNg(Condition):
     @property
     @abstractmethod
     def arguments(self) -> list[str]:
-        """Of stress-ng, beside the number of workers."""
+        """Arguments of stress-ng, beside the number of workers."""
 
     @property
     @abstractmethod
@@ -101,7 +101,7 @@ class StressNg(Condition):
 
     @property
     def bound_to(self) -> tuple[int, ...] | None:
-        """CPUs that the workers are promised to be on."""
+        """CPUs that the workers are promised to use."""
         return None
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
@@ -112,7 +112,7 @@ class StressNg(Condition):
         return Load(self, trial)
 
     def missing(self, load: Load) -> str | None:
-        """What is not there yet although all workers run."""
+        """What is still missing although all workers run."""
         del load
         return None
 
@@ -121,24 +121,24 @@ class StressNg(Condition):
         """What was achieved in a window, and why it was not enough."""
 
     def beside(self, load: Load, achieved: Any) -> dict[str, Any]:
-        """What evidence has beside both; `achieved` is of `judge`."""
+        """Further evidence; `achieved` is from `judge`."""
         del load, achieved
         return {}
 
 
 class Load(Applied):
-    """One running stress-ng, each worker a process known by number."""
+    """One running stress-ng, whose workers are known by process id."""
 
     def __init__(self, asked: StressNg, trial: Trial) -> None:
         """Starts it. Raises Unavailable."""
         self.asked = asked
         self.trial = trial
-        self.label = asked.label  # the monitor's group of it, too
-        self.scheduling: dict[int, dict[str, Any]] = {}  # of each worker, when it had settled
+        self.label = asked.label  # also the name of its monitor group
+        self.scheduling: dict[int, dict[str, Any]] = {}  # of each worker, when the load had settled
         self.workers: list[Process] = []
-        self.helpers: list[Process] = []  # processes of it that do not work, e.g. that watch a worker
+        self.helpers: list[Process] = []  # its processes that are not workers, e.g. that watch one
         self.folder = temporary.make(trial, asked.label)
-        # A timeout of 0 is none: perflab-guard ends it.
+        # A timeout of 0 disables it: perflab-guard ends the program.
         words: list[str | Path] = [
             f"--{asked.stressor}",
             str(asked.workers),
@@ -174,7 +174,7 @@ class Load(Applied):
 
     def remove(self) -> None:
         try:
-            self.companion.stop()  # an interrupt that comes while it ends is raised when it has ended
+            self.companion.stop()  # an interrupt during its end is raised when it has ended
         finally:
             temporary.remove(self.folder)
 
@@ -183,7 +183,7 @@ class Load(Applied):
         wait_until(self.trial, self._missing)
 
     def lost(self) -> str | None:
-        """Which worker is not there any more, or does not run."""
+        """Which worker has disappeared, or does not run."""
         if (reason := has_ended(self.companion, "stress-ng")) is not None:
             return reason
         for worker in self.workers:
@@ -195,7 +195,7 @@ class Load(Applied):
         return None
 
     def note_scheduling(self) -> None:
-        """What the monitor last saw of the workers' policies; the load has settled."""
+        """The workers' policies in the monitor's last sample; called when the load has settled."""
         monitor = self.trial.monitor
         for seen in monitor.threads(self.label, 0, monitor.last_at_ns or 0):
             if seen.tid in self.threads:
@@ -204,7 +204,7 @@ class Load(Applied):
                 self.scheduling[seen.tid] = settled if cpus is None else {**settled, "cpus": cpus}
 
     def rescheduled(self, window: Window) -> str | None:
-        """Which worker was scheduled otherwise in the window than when it had settled: that is another load."""
+        """Which worker's scheduling in the window differed from when it had settled: that is another load."""
         for tid in self.threads:
             if tid not in self.scheduling:
                 return f"the scheduling policy of worker {tid} of stress-ng was not recorded before the measured time"
@@ -216,7 +216,7 @@ class Load(Applied):
 
     @property
     def threads(self) -> list[int]:
-        """The threads that work: a worker is a process with a single one."""
+        """The worker threads: a worker is a process with a single thread."""
         return [worker.pid for worker in self.workers]
 
     def _missing(self) -> str | None:

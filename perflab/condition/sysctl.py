@@ -1,6 +1,6 @@
-"""`sysctl`: settings of the kernel (/proc/sys) have other values during a trial, and their own again after it.
+"""`sysctl`: settings of the kernel (/proc/sys) have other values during a trial, and are restored after it.
 
-A keeper beside the workload sets them, watches them and gives them back: held.py.
+A keeper beside the workload sets them, watches them and restores them: held.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perflab.host import Host
 from perflab.registry import Kind
 from perflab.workload import Graph
 
-# What cannot be set back until the machine boots (Documentation/admin-guide/sysctl/kernel.rst, Yama.rst).
+# Settings that cannot be restored until a reboot (Documentation/admin-guide/sysctl/kernel.rst, Yama.rst).
 ONE_WAY = ("kernel.kexec_load_disabled", "kernel.modules_disabled", "kernel.unprivileged_bpf_disabled",
            "kernel.yama.ptrace_scope")  # fmt: skip
 
@@ -48,11 +48,11 @@ class SysctlEvidence(Evidence):
     promised: Promised
     achieved: Achieved | None
     note: str | None = None
-    """What the kernel made of a value."""
+    """How the kernel rounded a value."""
 
 
 class Sysctl(Condition):
-    """Sets settings before the workload's processes start; every parameter is one."""
+    """Sets settings before the workload's processes start; each parameter is a setting."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Value]
@@ -104,21 +104,21 @@ class Set(Applied):
         )
 
     def remove(self) -> None:
-        """Raises PerflabError where a setting is not what it was."""
+        """Raises PerflabError if a setting was not restored."""
         self.held.give_back()
 
     def _outside(self) -> str | None:
-        """Settings of the network are those of a network namespace: says who of the workload has another one."""
+        """Network settings belong to a network namespace: returns the first process of the workload in another one."""
         if not any(name.startswith("net.") for name in self.held.read):
             return None
         outside = outside_namespace(self.trial.processes, network_namespace(os.getpid()))
         if not outside:
             return None
-        return f"process {outside[0]!r} of the workload has another network namespace, with settings of its own"
+        return f"process {outside[0]!r} of the workload has another network namespace, with its own settings"
 
 
 def names() -> Iterator[str]:
-    """Every setting of this kernel that can be set and set back, sorted."""
+    """Every setting of this kernel that can be set and restored, sorted."""
     for folder, _, files in sorted(os.walk(kernel.SETTINGS)):
         for file in sorted(files):
             path = Path(folder, file)
@@ -133,12 +133,12 @@ def names() -> Iterator[str]:
 
 
 def _check(label: str, name: str, value: str) -> None:
-    """Raises BadInput, Unavailable where a setting cannot be set, or could not be set back."""
+    """Raises BadInput, or Unavailable if a setting cannot be set, or could not be restored."""
     path = kernel.path_of(name)
     if ".." in path.parts or path == kernel.SETTINGS or not path.is_file():
         raise BadInput(f"{label}: this kernel has no setting {name!r}; {instead(name, names(), LIKE_SYSCTL, most=3)}")
     if name in ONE_WAY:
-        raise BadInput(f"{label}: {name} cannot be set back before the machine boots again")
+        raise BadInput(f"{label}: {name} cannot be restored before the next reboot")
     held.require_settable(label, name, value)
 
 
@@ -148,7 +148,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Condition] = Kind(
     "sysctl",
-    "settings of the kernel have other values, each a parameter: net.core.rmem_max=8388608; set back after the trial",
+    "other values for kernel settings, each a parameter: net.core.rmem_max=8388608; restored after the trial",
     Sysctl,
     words=words,
     gently=("vm.stat_interval=1",),

@@ -1,7 +1,7 @@
-"""Folders for what a load writes, in the trial's directory, and what finds them after a kill -9.
+"""Folders for what a load writes, in the trial's directory, and their removal after a kill -9.
 
-Such a folder is recorded before anything is written to it, with the number that the file system gave it. So what is
-left over is known by identity: a folder of that name that is another one is not touched.
+Such a folder is recorded before anything is written to it, with its inode number. So a leftover is known by identity:
+another folder of that name is not touched.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RECORD = "temporary.json"
 
 
 def make(trial: Trial, label: str) -> Path:
-    """A new empty folder for what the condition's programs write: LABEL/temporary in the trial's directory."""
+    """A new empty folder for the files of the condition's programs: LABEL/temporary in the trial's directory."""
     folder = trial.directory / label / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     status = folder.stat()
@@ -32,16 +32,16 @@ def make(trial: Trial, label: str) -> Path:
 
 
 def remove(folder: Path) -> None:
-    """Removes a folder that `make` made, with what is in it, and its record. Idempotent."""
+    """Removes a folder created by `make`, with its content and its record. Idempotent."""
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         (folder.parent / RECORD).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty, or gone: it stays for what else is kept in it
+        with contextlib.suppress(OSError):  # not empty, or gone: it stays because of its other content
             folder.parent.rmdir()
 
 
 def remove_left_over(trial_directory: Path) -> list[Path]:
-    """Removes what loads of a trial that was killed left there; the folders that were removed.
+    """Removes what the loads of a killed trial left there; returns the removed folders.
 
     Only for a trial whose processes are known to be gone.
     """

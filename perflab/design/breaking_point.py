@@ -1,8 +1,8 @@
-"""The search for a breaking point: trials at levels that are chosen one by one (docs/breaking_point.md).
+"""The search for a breaking point: trials whose levels are chosen one by one (docs/breaking_point.md).
 
-Each treatment that a level makes (one per variant, entry of `conditions` and combination of the other factors) has a
-search of its own; they take turns, so that drifts of the machine meet all alike. A trial that was invalid, or that the
-laboratory failed, tells a search nothing but that.
+Every variant, entry of `conditions` and combination of the other factors has its own search; the searches take turns,
+so that machine drifts affect all alike. A search learns nothing from a trial that was invalid or failed because of a
+perflab error.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from perflab.statistics.target import exceeded, processes_of
 
 TARGET = "target:"
 SHARE_OF_SUCCESS, SHARE_OF_BOUND = 0.9, 0.5
-LOG_FROM = 10.0  # a range of at least this ratio is searched by ratios
+LOG_FROM = 10.0  # a range of at least this ratio is searched on a logarithmic scale
 
 
-# Whether a trial meets the criterion; None where it says nothing about it. Raises BadInput where no trial of this kind
-# could be judged.
+# Whether a trial meets the criterion; None if it gives no answer. Raises BadInput if no trial of this kind can be
+# judged.
 Judge = Callable[[TrialData], bool | None]
-Bound = Callable[[Trial], bool]  # likewise of one that was measured
+Bound = Callable[[Trial], bool]  # also raised for a measured trial
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is searched for. Levels are numbers of `unit`, which is "" where they have none."""
+    """What the search looks for. Levels are numbers of `unit`, which is "" if they have none."""
 
     factor: str
     criterion: str
@@ -51,15 +51,15 @@ class Goal:
     unit: str = ""
 
     def level(self, number: float) -> Scalar:
-        """A level as a condition or a program is given it."""
+        """A level in the form that a condition or a program takes."""
         return with_unit(number, self.unit)
 
     def number(self, level: Scalar) -> float:
-        """The other way round."""
+        """The inverse of `level`."""
         return quantity(level)[0]
 
     def words(self, number: float) -> str:
-        """A level for people."""
+        """A level as shown to people."""
         unit = f" {self.unit}" if self.unit else ""
         return f"{level_words(self.factor, float(f'{number:.4g}'))}{unit}"
 
@@ -71,7 +71,7 @@ def goal_of_document(
     figures: Mapping[str, str],
     observers: Collection[str] | None = None,
 ) -> Goal:
-    """The goal of a document that asks for a search; otherwise as `goal`."""
+    """The goal of a document that asks for a search; otherwise like `goal`."""
     return goal(asked, is_whole(asked.factor, asked.low, asked.high, document.workload), cpus, figures, observers)
 
 
@@ -82,10 +82,10 @@ def goal(
     figures: Mapping[str, str] | None = None,
     observers: Collection[str] | None = None,
 ) -> Goal:
-    """The goal that a document asks for, on a machine of `cpus` CPUs. `integer`: levels are whole numbers.
+    """The goal that a document asks for, on a machine with `cpus` CPUs. `integer`: levels are whole numbers.
 
-    `figures` are the key figures of the graph by name, with their kinds; `observers` those of the
-    search's trials, where they are known.
+    `figures` are the graph's key figures with their kinds, by name; `observers` are those of the search's trials, where
+    known.
 
     Raises BadInput.
     """
@@ -94,10 +94,10 @@ def goal(
     if scale == "auto":
         scale = "log" if low > 0 and high / low >= LOG_FROM else "linear"
     if scale == "log" and low <= 0:
-        raise BadInput(f"--low {_shown(asked.low)}: a logarithmic scale begins above 0; use --scale linear")
+        raise BadInput(f"--low {_shown(asked.low)}: a logarithmic scale must begin above 0; use --scale linear")
     for option, end, number in (("--low", asked.low, low), ("--high", asked.high, high)):
         if integer and number != int(number):
-            raise BadInput(f"{option} {_shown(end)}: {asked.factor} takes whole numbers alone")
+            raise BadInput(f"{option} {_shown(end)}: {asked.factor} takes only whole numbers")
     judge, share = _judge(asked.criterion, cpus, figures, observers)
     return Goal(
         factor=asked.factor,
@@ -115,15 +115,13 @@ def goal(
 
 
 def _range(asked: Asked) -> tuple[float, float, str]:
-    """Its ends as numbers of one unit. Raises BadInput."""
+    """The ends of the range as numbers of one unit. Raises BadInput."""
     (low, unit), (high, other) = quantity(asked.low), quantity(asked.high)
     both = f"--low {_shown(asked.low)} and --high {_shown(asked.high)}"
     if unit != other and (low or unit):  # 0 is 0 in every unit
         raise BadInput(f"{both} have different units; write both in one, e.g. --low 1ms --high 20ms")
     if low >= high:
-        raise BadInput(
-            f"--low {_shown(asked.low)} is not below --high {_shown(asked.high)}: there is nothing to search"
-        )
+        raise BadInput(f"--low {_shown(asked.low)} is not below --high {_shown(asked.high)}: nothing to search")
     return low, high, other
 
 
@@ -134,7 +132,7 @@ def _shown(end: int | float | str) -> str:
 def _judge(
     text: str, cpus: int | None, figures: Mapping[str, str] | None, observers: Collection[str] | None
 ) -> tuple[Judge, float]:
-    """What judges a trial, and the share of trials that has to meet it unless another is asked for."""
+    """The judge of a trial, and the default share of trials that must meet it."""
     word = text.strip()
     if word == SUCCESS:
         return _is_success, SHARE_OF_SUCCESS
@@ -147,7 +145,7 @@ def _judge(
         if any(sign in word for sign in "<>="):
             raise
         raise BadInput(
-            f"--criterion {word!r} is none; write success, a bound like 'latency.p99 <= 5ms', or target:FILE"
+            f"--criterion {word!r} is unknown; write success, a bound like 'latency.p99 <= 5ms', or target:FILE"
         ) from error
 
 
@@ -157,7 +155,7 @@ def _is_success(data: TrialData) -> bool | None:
 
 @dataclass(frozen=True)
 class _Measured:
-    """By a bound; what broke before it could be measured has not met it."""
+    """Judges by a bound; a trial that failed before the metric could be measured has not met it."""
 
     bound: Bound
 
@@ -166,14 +164,15 @@ class _Measured:
 
 
 def _meets(criterion: Criterion, figures: Trial) -> bool:
-    """What cannot be judged because of lost messages alone is not met: enough were sent, and did not arrive. That is a
-    failure of the system; what no trial measures the baseline, which comes first, has shown."""
+    """A metric that is missing only because messages were lost counts as not met: enough were sent, but did not arrive.
+    Lost messages are a failure of the system; a metric that no trial can measure was already missing in the baseline,
+    which runs first."""
     judgement = criterion.evaluate(figures)
     if judgement.met is None:
         sent, arrived = expected(figures), received(figures)
         enough = needed(criterion.metric.name.rpartition(".")[2])
         if sent is None or arrived is None or sent <= arrived or sent < enough:
-            raise BadInput(f"--criterion: {judgement.words}; longer trials (--time), or another criterion")
+            raise BadInput(f"--criterion: {judgement.words}; use longer trials (--time), or another criterion")
     return bool(judgement.met)
 
 
@@ -192,7 +191,7 @@ def _tell(search: Search, level: float, met: bool | None, data: TrialData) -> No
 
 
 class Searching:
-    """A course that asks searches for the next level. Baselines come first: one of each place."""
+    """A course that takes the next level from searches. Baselines run first, one for each search."""
 
     def __init__(
         self,
@@ -202,7 +201,7 @@ class Searching:
         seed: int,
         count: int,
     ) -> None:
-        """`at_level` makes the treatments of a level, always `count` of them and in one order."""
+        """`at_level` makes the treatments of a level: always `count`, always in the same order."""
         self._goal = goal
         self._baselines = baselines
         self._at_level = at_level
@@ -221,7 +220,7 @@ class Searching:
         return None if self._now is None else self._now[0]
 
     def ended(self, planned: Planned, data: TrialData) -> None:
-        assert self._now is not None and self._now[0] is planned, "next comes first"
+        assert self._now is not None and self._now[0] is planned, "call next first"
         _, number, level = self._now
         self._over += 1
         self._now = None
@@ -245,9 +244,9 @@ class Searching:
 
 
 def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[BreakingPoint]:
-    """What was found, from the trials of a run alone.
+    """The result of a search, from the trials of a run alone.
 
-    The trials of each search are told to one like it again, in the order in which they ran.
+    Replays the trials of each search, in the order in which they ran, into a new search.
     """
     groups: dict[tuple[object, ...], list[TrialData]] = {}
     for data in sorted(trials, key=lambda t: t.order):
@@ -256,7 +255,7 @@ def results(goal: Goal, trials: Iterable[TrialData], seed: int) -> list[Breaking
     found = [_result(goal, group, seed + number) for number, group in enumerate(groups.values())]
     called = [(f.variant, str(f.others)) for f in found]
     return [
-        replace(f, variant=f"{f.variant}, {f.treatment}") if called.count(name) > 1 else f  # they differ in conditions
+        replace(f, variant=f"{f.variant}, {f.treatment}") if called.count(name) > 1 else f  # their conditions differ
         for f, name in zip(found, called, strict=True)
     ]
 
@@ -280,7 +279,7 @@ def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> BreakingPoint
         level = goal.number(data.factors[goal.factor])
         try:
             met = goal.judge(data)
-        except BadInput:  # what ended the search: nothing came after it
+        except BadInput:  # the result that ended the search: nothing followed it
             met = None
         else:
             _tell(search, level, met, data)
@@ -301,6 +300,6 @@ def _result(goal: Goal, trials: Sequence[TrialData], seed: int) -> BreakingPoint
 
 
 def _label(data: TrialData, goal: Goal) -> str:
-    """What the treatment is called but for its level."""
+    """The treatment's label without its level."""
     words = f"{goal.factor.partition('.')[2]}={data.factors[goal.factor]}"
     return str(data.treatment or "").replace(words, "").strip()

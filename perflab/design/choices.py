@@ -1,4 +1,4 @@
-"""What values of options can be. Modules are imported when they are asked, so that reading a file is quick."""
+"""The possible values of options. Modules are imported on request, so that reading a file stays quick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perflab.option import Completer, one_of
 
 
 def _table(module: str, name: str) -> Callable[[], Any]:
-    """What looks up a table of perflab."""
+    """Looks up one of perflab's tables."""
     return lambda: getattr(importlib.import_module(f"perflab.{module}"), name)
 
 

@@ -1,4 +1,4 @@
-"""The claims of an experiment, and the metrics that it compares with those that its claims need."""
+"""The claims of an experiment, and the metrics that must be compared because of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def asked_of(document: Document, figures: Mapping[str, str] | None = None) -> list[Asked]:
-    """Raises BadInput at the place of the claim that cannot be read."""
+    """Raises BadInput at the place of the unreadable claim."""
     found = []
     for number, claim in enumerate(document.claims):
         try:
@@ -29,13 +29,13 @@ def asked_of(document: Document, figures: Mapping[str, str] | None = None) -> li
 
 
 def metrics_asked(document: Document, figures: Mapping[str, str] | None = None) -> tuple[Metric, ...]:
-    """What the experiment compares. Raises BadInput."""
+    """The metrics that the experiment compares. Raises BadInput."""
     metrics = chosen(document.statistics.metrics, figures=figures)
     return with_claims(metrics, asked_of(document, figures)) if document.claims else metrics
 
 
 def check(document: Document, treatments: Iterable[Treatment], figures: Mapping[str, str] | None = None) -> None:
-    """Whether each claim is about a treatment and a place of the experiment. Raises BadEntry."""
+    """Checks that each claim refers to an existing treatment and an existing combination of levels. Raises BadEntry."""
     made = [t for t in treatments if t.conditions or t.label == BASELINE]
     disturbed = dict.fromkeys(t.label for t in made if t.conditions)
     labels = [*disturbed, *([BASELINE] if document.baseline else [])]
@@ -48,7 +48,7 @@ def check(document: Document, treatments: Iterable[Treatment], figures: Mapping[
         if document.breaking_point is not None:
             raise refuse("expects", "a search compares nothing; test claims in an experiment with a plan")
         if claim.treatment is None and len(disturbed) > 1:
-            raise refuse("treatment", f"name the treatment that it is about: {', '.join(labels)}")
+            raise refuse("treatment", f"name the treatment that the claim is about: {', '.join(labels)}")
         if claim.treatment is not None and claim.treatment not in labels:
             raise refuse("treatment", f"no treatment {claim.treatment!r}; {instead(claim.treatment, labels)}")
         about = claim.treatment or next(iter(disturbed), BASELINE)

@@ -1,7 +1,7 @@
 """Experiment files: what a run shall do, as YAML or as options of the command line, checked in one place.
 
-The options of `perflab run` have the same names and meanings as the keys of a file and replace them one by one. What
-both together say is one mapping, which the manifest keeps, so that a run can be resumed and repeated.
+The options of `perflab run` have the same names and meanings as the keys of a file and replace them one by one. The
+options and the file merge into one mapping, which the manifest keeps, so that a run can be resumed and repeated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from perflab.workload import Source, generated
 from perflab.workload.command import CommandParameters
 from perflab.workload.generated import GeneratedParameters
 
-FIGURES = ("dispatch", "work", "loops")  # measured where asked; the others always are
+FIGURES = ("dispatch", "work", "loops")  # measured on request; the others always are
 if TYPE_CHECKING:
     from perflab.formats.yaml_file import Location, YamlFile
 
@@ -46,7 +46,7 @@ Scalar = bool | int | float | str
 
 
 def _listed(value: Any) -> Any:
-    """One word, "a,b" or a list of words; YAML's on and off are words here."""
+    """One word, "a,b" or a list of words; YAML's on and off are read as words here."""
     if isinstance(value, str):
         return [word.strip() for word in value.split(",")]
     return [_word(entry) for entry in value] if isinstance(value, list | tuple) else [_word(value)]
@@ -72,9 +72,9 @@ Words = Annotated[list[str], BeforeValidator(_listed), WithJsonSchema(_WORDS_SCH
 
 
 def _end(value: Any) -> Any:
-    """Of a range that is searched: a number, or text with a unit."""
+    """End of a searched range: a number, or text with a unit."""
     if not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is neither a number nor one with a unit, like 20ms")
+        raise ValueError(f"{value!r} is neither a number nor a number with a unit, like 20ms")
     levels.quantity(value)
     return levels.scalar(value.strip()) if isinstance(value, str) else value
 
@@ -83,8 +83,8 @@ End = Annotated[int | float | str, BeforeValidator(_end), WithJsonSchema({"type"
 _LEVELS_SCHEMA = {"type": ["string", "array"], "items": {"type": ["boolean", "number", "string"]}}
 Levels = Annotated[list[Scalar], BeforeValidator(levels.listed), WithJsonSchema(_LEVELS_SCHEMA)]
 
-# Names and files of graphs, a mapping that describes a command, or a generated graph with its parameters. The tags are
-# in the places of pydantic's complaints.
+# Names and files of graphs, a mapping that describes a command, or a generated graph with its parameters. The tags
+# appear in the locations of pydantic's errors.
 _OF_GRAPH, _OF_COMMAND, _OF_GENERATED = "workload-graph", "workload-command", "workload-generated"
 
 
@@ -108,7 +108,7 @@ class _Part(BaseModel):
 
 
 class Thresholds(_Part):
-    """irobot_benchmark's: late is over the smaller of a share of the period and an absolute time."""
+    """irobot_benchmark's rule: late means above the smaller of a share of the period and an absolute time."""
 
     # The names are those of a node's configuration (docs/formats.md, section 2), the aliases those of an experiment.
     model_config = ConfigDict(serialize_by_alias=True, frozen=True)
@@ -136,27 +136,28 @@ class Thresholds(_Part):
 
 
 class CoolDown(_Part):
-    """Before each trial perflab waits until the machine is quiet, instead of sleeping for a fixed time."""
+    """Before each trial, perflab waits until the machine is quiet, instead of sleeping for a fixed time."""
 
     limit: Annotated[DurationNs, Option(Group.AROUND, "--cool-down", envvar="PERFLAB_COOL_DOWN")] = Field(
-        10_000_000_000, description="Longest wait for a quiet machine before a trial; 0 does not wait."
+        10_000_000_000, description="Longest wait for a quiet machine before a trial; 0 disables the wait."
     )
     threshold: Percent | None = Field(
         None,
         gt=0,
         le=100,
-        description="Busy share of all CPUs that counts as quiet. Default: measured before the first trial.",
+        description="Busy share of all CPUs below which the machine counts as quiet. Default: measured before the "
+        "first trial.",
     )
 
 
 class Statistics(_Part):
-    """How results are compared."""
+    """How to compare results."""
 
     margin: Annotated[Percent, Option(Group.VERDICTS)] = Field(
-        5.0, gt=0, le=100, description="A difference smaller than this counts as none."
+        5.0, gt=0, le=100, description="Smallest difference that matters."
     )
     alpha: Annotated[float, Option(Group.VERDICTS)] = Field(
-        0.05, gt=0, lt=0.5, description="Chance of any false claim in all comparisons together."
+        0.05, gt=0, lt=0.5, description="Probability of any false claim, over all comparisons together."
     )
     metrics: Annotated[
         Words, Option(Group.VERDICTS, "--metric", many=True), Form("METRIC", complete=one_of(choices.metrics))
@@ -166,28 +167,28 @@ class Statistics(_Part):
 class Claim(_Part):
     """A claim that the experiment tests (docs/findings.md)."""
 
-    says: str = Field(min_length=1, description="The claim, a sentence.")
-    source: str | None = Field(None, min_length=1, description="Who claims it, and where.")
+    says: str = Field(min_length=1, description="The claim, as a sentence.")
+    source: str | None = Field(None, min_length=1, description="Source of the claim: author and place.")
     expects: str = Field(
-        description="When it holds: 'planning > baseline', 'execution >= 1.5x baseline', 'total == baseline within "
-        "5 %', 'spread of execution < baseline', 'success < 50 %', 'received_per_s == 1000 within 1 %'."
+        description="Expectation that confirms the claim: 'planning > baseline', 'execution >= 1.5x baseline', "
+        "'total == baseline within 5 %', 'spread of execution < baseline', 'success < 50 %', "
+        "'received_per_s == 1000 within 1 %'."
     )
     treatment: str | None = Field(
         None,
-        description="Name of the treatment that it is about, or `baseline`. Default: the only one of the experiment; "
-        "the baseline of one without conditions.",
+        description="Name of the treatment that the claim is about, or `baseline`. Default: the only treatment of the "
+        "experiment; the baseline if it has no conditions.",
     )
     at: dict[str, Scalar] = Field(
         {},
-        description="Levels of factors that the baseline has too, `middleware` and `executor`, at which it is judged. "
-        "Default: everywhere.",
+        description="Levels at which to judge the claim: of factors that the baseline has too, of `middleware` and of "
+        "`executor`. Default: everywhere.",
     )
     against: dict[str, Scalar] = Field(
         {},
         max_length=1,
-        description="Of a claim about the baseline: the level of one of these with which it is compared, which is what "
-        "`baseline` in `expects` then means. Of a factor the first level, of middlewares and executors one that the "
-        "experiment names before.",
+        description="For a claim about the baseline: the level to compare it with, which `baseline` in `expects` then "
+        "means. For a factor its first level, for middlewares and executors one that the experiment lists earlier.",
     )
 
 
@@ -195,7 +196,7 @@ class BreakingPoint(_Part):
     """The search for the level of a factor at which trials no longer meet a criterion (docs/breaking_point.md)."""
 
     factor: Annotated[str, Option(Group.SEARCH), Form("PATH", complete=choices.path)] = Field(
-        description="The parameter to turn up: CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, e.g. "
+        description="The parameter to vary: CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION, e.g. "
         "message_flood.rate, workload.timer_speed, disturb.delay."
     )
     low: Annotated[End, Option(Group.SEARCH), Form("LEVEL")] = Field(
@@ -213,18 +214,21 @@ class BreakingPoint(_Part):
     )
     criterion: Annotated[str, Option(Group.SEARCH), Form("CRITERION")] = Field(
         "success",
-        description="What a trial must meet: success (with what `success` says), a bound like 'latency.p99 <= 5ms', "
-        "'late_share <= 1 %' or 'lost == 0', or target:FILE|NAME.",
+        description="What a trial must meet: success (as defined by `success`), a bound like 'latency.p99 <= "
+        "5ms', 'late_share <= 1 %' or 'lost == 0', or target:FILE|NAME.",
     )
     share: Annotated[float | None, Option(Group.SEARCH)] = Field(
-        None, ge=0.05, le=0.99, description="Share of the trials that must meet it. Default: 0.9 for success, else 0.5."
+        None,
+        ge=0.05,
+        le=0.99,
+        description="Share of trials that must meet the criterion. Default: 0.9 for success, else 0.5.",
     )
     precision: Annotated[Percent, Option(Group.SEARCH)] = Field(
         10.0,
         ge=1,
         le=50,
-        description="The search ends when the interval is this narrow, as part of the range from low to high (on a "
-        "logarithmic scale, of its logarithm).",
+        description="The search ends when the interval is this narrow, as a share of the range from low to high "
+        "(on a logarithmic scale, of its logarithm).",
     )
     max_trials: Annotated[int, Option(Group.SEARCH)] = Field(
         60, ge=8, le=MAX_TRIALS, description="The search ends after this many trials."
@@ -238,20 +242,21 @@ class Document(_Part):
     """An experiment."""
 
     name: Annotated[str | None, Option(Group.OUTPUT), Form("NAME")] = Field(
-        None, description="Name of the run. Default: that of the workload."
+        None, description="Name of the run. Default: the workload's name."
     )
     workload: Annotated[Workload, Option(Group.COMMAND, "WORKLOAD")] = Field(
-        description="A name of the catalog, graph files that form one graph, a generated graph as NAME:key=value,... "
-        "or {NAME: {key: value}}, or a mapping with the key command."
+        description="A catalog name, graph files that form one graph, a generated graph as NAME:key=value,... or "
+        "{NAME: {key: value}}, or a mapping with the key command."
     )
     message_path: Annotated[list[str], BeforeValidator(_many), Option(Group.GRAPH, many=True), Form("DIR")] = Field(
         [],
-        description="A folder with interface files of your own, .../package/msg/Name.msg, whose types the graph uses.",
+        description="A folder with your own interface files, .../package/msg/Name.msg, whose types the graph uses.",
     )
     serialization: Annotated[Literal["once", "every"] | None, Option(Group.GRAPH)] = Field(
         None,
-        description="every: each message is encoded from a struct and decoded into one, as an application does; once: "
-        "the same bytes are sent again and again, the middleware alone. Default: as the graph says, else once; on "
+        description="every: encode each message from a struct and decode it into one, as an application does; "
+        "once: send the same bytes again and again, to measure only the middleware. Default: as in the graph, "
+        "else once; on "
         "rclcpp every.",
     )
     middlewares: Annotated[
@@ -260,25 +265,27 @@ class Document(_Part):
         Form("M[,M+M]", ",".join, some_of(choices.middlewares, ",+")),
     ] = Field(
         ["cyclonedds"],
-        description="What carries the messages. M+M gives each process of the graph its own; M@PREFIX is "
-        "the build of it in an installation folder.",
+        description="The middleware that carries the messages. M+M gives each process of the graph its own; "
+        "M@PREFIX is the "
+        "build in an installation folder.",
     )
     executors: Annotated[
         Words, Option(Group.VARIANTS, "--executor"), Form("E[,E]", complete=some_of(choices.executors))
     ] = Field(
         [],
-        description="What runs the callbacks: inline, single_threaded, events, polling, multi_threaded[:N], "
-        "priority, let[:PERIOD], and on rclcpp static_single_threaded. Default: as the graph says.",
+        description="The executor that runs the callbacks: inline, single_threaded, events, polling, "
+        "multi_threaded[:N], priority, let[:PERIOD], and on rclcpp static_single_threaded. Default: as in the "
+        "graph.",
     )
     ipc: Annotated[Words, Option(Group.VARIANTS), Form("off|on|off,on", ",".join, some_of(("off", "on")))] = Field(
         ["off"],
-        description="Hand messages over within a process without the middleware; refused where no process has both "
+        description="Deliver messages within a process without the middleware; rejected if no process has both "
         "ends of a topic.",
     )
     pass_by: Annotated[Words, Option(Group.VARIANTS), Form("P[,P]", complete=some_of(choices.ways_to_pass))] = Field(
         [],
-        description="How publishers hand over messages: shared, unique, loaned; refused where it changes nothing. "
-        "Default: as the graph says.",
+        description="How publishers pass messages: shared, unique, loaned; rejected if it makes no difference. "
+        "Default: as in the graph.",
     )
     middleware_options: Annotated[
         dict[str, Scalar],
@@ -288,38 +295,38 @@ class Document(_Part):
     service_framing: Annotated[str | None, Option(Group.VARIANTS), Form("F", complete=one_of(choices.framings))] = (
         Field(
             None,
-            description="How replies are matched to requests: rmw_fastrtps, rmw_cyclonedds. Default: what suits the "
-            "middleware.",
+            description="How replies are matched to requests: rmw_fastrtps, rmw_cyclonedds. Default: the "
+            "middleware's own.",
         )
     )
     time: Annotated[DurationNs, Option(Group.LENGTH, short="-t")] = Field(
         10_000_000_000, description="Measured time of a trial: 10, 2.5, 500ms, 2min; 0: until it is stopped (Ctrl-C)."
     )
     warmup: Annotated[DurationNs, Option(Group.LENGTH)] = Field(
-        0, description="Time before the measured time, which is not counted."
+        0, description="Time before the measurement, which is not counted."
     )
     trials: Annotated[int, Option(Group.LENGTH)] = Field(
         1, ge=1, le=MAX_TRIALS, description="Repetitions of every treatment, interleaved in blocks."
     )
     until_decided: Annotated[bool, Option(Group.LENGTH)] = Field(
         False,
-        description="Add repetitions until every comparison is decided: a difference is shown, or that there is none "
-        "larger than the margin. Also with --resume.",
+        description="Add repetitions until every comparison is decided: either a difference is shown, or that "
+        "none exceeds the margin. Also with --resume.",
     )
     at_most: Annotated[DurationNs, Option(Group.LENGTH)] = Field(
-        3_600_000_000_000, gt=0, description="Longest time that until_decided adds repetitions for, e.g. 30min."
+        3_600_000_000_000, gt=0, description="Longest time for adding repetitions with until_decided, e.g. 30min."
     )
     until_clear: Annotated[int | None, Option(Group.LENGTH)] = Field(
         None,
         ge=1,
         le=MAX_TRIALS,
-        description="Add repetitions of the treatments of which it is not clear yet whether they succeed, up to N of "
-        "each: successes or failures lead by three trials.",
+        description="Add repetitions of treatments with an unclear outcome, up to N each, until successes or "
+        "failures lead by three trials.",
     )
     quick: Annotated[bool, Option(Group.LENGTH)] = Field(
         False,
-        description="A first look in about a minute: chooses the time and number of trials, where the command line "
-        "does not, and labels every result as rough.",
+        description="A first look in about a minute: chooses the time and number of trials, unless the command "
+        "line does, and labels every result as rough.",
     )
     seed: Annotated[int, Option(Group.LENGTH)] = Field(
         1, ge=0, le=MAX_SEED, description="Seed for all randomness; repetition k uses N + k - 1."
@@ -339,20 +346,20 @@ class Document(_Part):
     )
     assignments: dict[str, Annotated[list[str], BeforeValidator(_many)]] = Field(
         {},
-        description="Named assignments of threads, each one or several words as of `threads`; their names are "
+        description="Named assignments of threads, each one or several words as in `threads`; their names are "
         "levels of the factor workload.threads.",
     )
     lock_memory: Annotated[Switch | None, Option(Group.THREADS)] = Field(
-        None, description="Keep all pages of the processes in memory. Default: as the graph says."
+        None, description="Keep all pages of the processes in memory. Default: as in the graph."
     )
     name_threads: Annotated[Switch, Option(Group.THREADS)] = Field(
-        True, description="Name the threads of an executor after its nodes."
+        True, description="Name an executor's threads after its nodes."
     )
     sampling: Annotated[DurationNs, Option(Group.MEASURED, short="-s")] = Field(
-        500_000_000, description="Interval of resource samples."
+        500_000_000, description="Interval between resource samples."
     )
     measure: Annotated[Words, Option(Group.MEASURED), Form("F[,F]", complete=some_of(FIGURES))] = Field(
-        [], description=f"Figures to measure beside the usual ones: {', '.join(FIGURES)}."
+        [], description=f"Figures to measure in addition to the usual ones: {', '.join(FIGURES)}."
     )
     thresholds: Thresholds = Field(default_factory=lambda: Thresholds.model_validate({}))
     network: Annotated[str, Option(Group.TRIAL), Form("IFACE", complete=one_of(choices.interfaces))] = Field(
@@ -362,8 +369,7 @@ class Document(_Part):
         None,
         ge=0,
         le=232,
-        description="DDS domain of all trials, which no other run may hold. Default: one for each trial that nobody "
-        "else holds.",
+        description="DDS domain for all trials, which no other run may hold. Default: each trial gets a free one.",
     )
     discovery_timeout: Annotated[DurationNs, Option(Group.TRIAL)] = Field(
         30_000_000_000, description="Longest wait until all endpoints are matched; 0 starts without waiting."
@@ -391,8 +397,8 @@ class Document(_Part):
         Form("NAME[:KEY=VALUE,...]", complete=kind_of(choices.mitigations, "+")),
     ] = Field(
         [],
-        description="What shall help, alone or several with +: every treatment, the baseline too, runs with it and "
-        "without it.",
+        description="A mitigation, or several combined with +: every treatment, including the baseline, runs with "
+        "it and without it.",
     )
     factors: Annotated[
         dict[str, Levels],
@@ -422,19 +428,19 @@ class Document(_Part):
         BeforeValidator(_many),
         Option(Group.AROUND, "--observer", many=True),
         Form("NAME[:KEY=VALUE,...]", complete=kind_of(choices.observers)),
-    ] = Field([], description="An observer: what records beside the built-in latency and resources.")
+    ] = Field([], description="An observer, which records more than the built-in latency and resources.")
     observer_control: Annotated[Switch, Option(Group.AROUND)] = Field(
-        True, description="With several trials, run baselines without observers too, which show what these cost."
+        True, description="With several trials, also run baselines without observers, to show what the observers cost."
     )
     success: Annotated[list[str], BeforeValidator(_many), Option(Group.VERDICTS, many=True), Form("CRITERION")] = Field(
         [], description="What a trial must meet: 'lost == 0', 'latency.p99 <= 5ms'."
     )
     statistics: Statistics = Field(default_factory=lambda: Statistics.model_validate({}))
-    claims: list[Claim] = Field([], description="Claims that the experiment tests; the report has a verdict on each.")
+    claims: list[Claim] = Field([], description="Claims that the experiment tests; the report gives a verdict on each.")
 
     @property
     def command(self) -> CommandParameters | None:
-        """What is started in the place of perflab's own nodes. Raises BadInput where that cannot be made."""
+        """A command that runs instead of perflab's own nodes. Raises BadInput if that is not possible."""
         if isinstance(self.workload, GeneratedParameters):
             made = generated.load(self.workload, self.message_path).command
             return None if made is None else made.parameters
@@ -448,7 +454,7 @@ def options() -> tuple[Declared, ...]:
 
 
 def option_at(location: Location) -> str:
-    """What the command line calls a place of the document: the option of it or of what it is in; else the key."""
+    """How the command line names a place in the document: the option for it or for its parent; else the key."""
     for length in range(len(location), 0, -1):
         if (found := next((o for o in options() if o.path == location[:length]), None)) is not None:
             return found.name
@@ -456,7 +462,7 @@ def option_at(location: Location) -> str:
 
 
 class BadEntry(BadInput):
-    """One entry of the document is wrong beside the others; `location` is its place."""
+    """One invalid entry of a document whose other entries are valid; `location` is its place."""
 
     def __init__(self, location: Location, text: str) -> None:
         super().__init__(text)
@@ -465,7 +471,7 @@ class BadEntry(BadInput):
 
 @dataclass(frozen=True)
 class Written:
-    """What the user wrote: the mapping, and the file it came from, if any."""
+    """The user's input: the mapping, and the file it came from, if any."""
 
     mapping: dict[str, Any]
     file: YamlFile | None = None
@@ -473,18 +479,18 @@ class Written:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The file as it was when it was read."""
+        """The file's text when it was read."""
         return () if self.file is None else (Source(self.file.path, self.file.sha256, self.file.text),)
 
     def where(self, location: Location) -> str:
-        """ "file.yaml:12" or "--option"; of a key that neither gave, the key."""
+        """ "file.yaml:12" or "--option"; the key itself if it came from neither."""
         if self.file is None or (location and str(location[0]) in self.given):
             return option_at(location)
         return self.file.where(*location)
 
     @contextlib.contextmanager
     def at(self, *location: str | int) -> Iterator[None]:
-        """Within this context complaints name the place of what they are about."""
+        """Within this context, errors name the place that they refer to."""
         try:
             yield
         except BadEntry as error:
@@ -493,12 +499,12 @@ class Written:
             raise self.complain(location, error) from error
 
     def refuse(self, key: str, text: str) -> BadInput:
-        """That what a key says is not right, at its place; `text` begins with what stands behind its name."""
+        """Reports an invalid value at its place; `text` continues after the key's name."""
         where = self.where((key,))
         return BadInput(f"{where}{text}" if where.startswith("--") else f"{where}: {key}{text}")
 
     def complain(self, location: Location, error: BadInput) -> BadInput:
-        """The same complaint, with the place in the file where it came from one, and keys instead of options."""
+        """The same error, with the place in the file if it came from one, and keys instead of options."""
         key = str(location[0])
         if key in self.given or self.file is None:
             return error
@@ -510,7 +516,7 @@ class Written:
 
 
 def with_options(written: Written | None, options: Mapping[str, Any]) -> Written:
-    """What a file says, with what the command line says instead."""
+    """A file's mapping, with the command line's values replacing the file's."""
     base = written or Written({})
     mapping = dict(base.mapping)
     for key, value in _with_prefixes(options, Path.cwd()).items():
@@ -520,7 +526,7 @@ def with_options(written: Written | None, options: Mapping[str, Any]) -> Written
 
 
 def validate(written: Written) -> Document:
-    """The document of what was written. Raises BadInput that names the place."""
+    """The document for the user's input. Raises BadInput that names the place."""
     try:
         return Document.model_validate(written.mapping)
     except ValidationError as error:
@@ -539,16 +545,16 @@ def read(path: Path) -> Written:
     return Written(_beside(file.document, path.parent), file)
 
 
-# A graph file has one of these at its top, and beside it keys that an experiment has as well.
+# A graph file has one of these at the top level, beside keys that an experiment has as well.
 _STRUCTURE = {"nodes", "processes"}
 _SHARED = {"name", "executors", "threads", "lock_memory"}
 
 
 def is_experiment(path: Path) -> bool:
-    """Whether a file is an experiment rather than a graph: only the former has the key workload.
+    """Whether a file is an experiment rather than a graph: only experiments have the key workload.
 
-    Where that is missing, so is a file with other keys of an experiment and none of a graph. Raises BadInput for a
-    file with nothing in it, which is neither.
+    Without that key, a file with other experiment keys and no graph keys also counts as an experiment. Raises BadInput
+    for an empty file, which is neither.
     """
     if path.suffix not in (".yaml", ".yml"):
         return False
@@ -557,7 +563,7 @@ def is_experiment(path: Path) -> bool:
     try:
         document = yaml_file.read(path, "an experiment").document
     except BadInput:
-        return False  # whoever reads it as a graph says what is wrong with it
+        return False  # the code that reads it as a graph reports the error
     if document is None:
         raise BadInput(f"{path} is empty")
     if not isinstance(document, dict):
@@ -567,13 +573,13 @@ def is_experiment(path: Path) -> bool:
 
 
 def json_schema() -> dict[str, Any]:
-    """docs/schema/experiment.schema.json: what may be written, for editors and other programs."""
+    """docs/schema/experiment.schema.json: the permitted keys and values, for editors and other programs."""
     from perflab.condition.kinds import REGISTRY as CONDITIONS
     from perflab.mitigation.kinds import REGISTRY as MITIGATIONS
     from perflab.observer.kinds import REGISTRY as OBSERVERS
 
     schema = Document.model_json_schema()
-    schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "An experiment of perflab"}
+    schema |= {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A perflab experiment"}
     schema["description"] = "docs/experiments.md explains it. Durations are seconds, or text with a unit (500ms, 2min)."
     for key, registry in (("conditions", CONDITIONS), ("mitigations", MITIGATIONS), ("observers", OBSERVERS)):
         switch = {"enum": ["on", "off", True, False]}
@@ -595,7 +601,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _with_prefixes(mapping: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """With the prefixes of builds (NAME@PREFIX) as absolute paths, so that they mean the same from everywhere."""
+    """Makes the prefixes of builds (NAME@PREFIX) absolute, so that they mean the same from everywhere."""
 
     def absolute(named: Any) -> Any:
         if isinstance(named, list):
@@ -611,14 +617,14 @@ def _with_prefixes(mapping: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _in_folder(command: Any, folder: Path) -> Any:
-    """A command with its directory as an absolute path."""
+    """A command with an absolute directory."""
     if not isinstance(command, dict) or not isinstance(command.get("directory"), str):
         return command
     return {**command, "directory": str((folder / command["directory"]).absolute())}
 
 
 def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Graph files, builds of middlewares and the folder of a command are named relative to the file that names them."""
+    """Graph files, middleware builds and a command's folder are relative to the file that names them."""
     mapping = _with_prefixes(mapping, folder)
     words = mapping.get("workload")
     if generated.named(words) is not None:
@@ -641,7 +647,7 @@ def _beside(mapping: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def _complaint(written: Written, error: ValidationError) -> BadInput:
     first = error.errors()[0]
-    # Beside keys and indices there are names of what pydantic tried.
+    # Locations contain keys, indices, and the names of the alternatives that pydantic tried.
     tried = ("function-", "dict[", "list[", "str", "bool", _OF_GRAPH, _OF_COMMAND, _OF_GENERATED)
     location: Location = tuple(
         p for n, p in enumerate(first["loc"]) if not n or isinstance(p, int) or not p.startswith(tried)
@@ -661,9 +667,9 @@ def _complaint(written: Written, error: ValidationError) -> BadInput:
 
 
 def _model_at(location: Location) -> type[BaseModel]:
-    """The model whose keys stand at a place."""
+    """The model whose keys are allowed at a place."""
     part: type[BaseModel] = Document
-    is_name = False  # of an entry of a mapping
+    is_name = False  # refers to an entry of a mapping
     for key in location:
         if not is_name and isinstance(key, str):
             annotation = part.model_fields[key].annotation
@@ -674,7 +680,7 @@ def _model_at(location: Location) -> type[BaseModel]:
 
 
 def _models_within(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Also those of what is in lists and mappings."""
+    """Includes keys within lists and mappings."""
     yield from models_in(annotation)
     if get_origin(annotation) in (list, dict):
         yield from (model for part in get_args(annotation) for model in _models_within(part))
@@ -683,7 +689,7 @@ def _models_within(annotation: Any) -> Iterator[type[BaseModel]]:
 def _in_words(error: Any, text: Callable[[Any], str]) -> str:
     """ " 0 must be at least 1", ": text for people, not 3"."""
     given = error["input"]
-    if error["type"] == "bool_type":  # the first of what a scalar may be
+    if error["type"] == "bool_type":  # the first alternative for a scalar
         return f" {given!r} is neither a number nor text"
     if (said := what_is_wrong(error, text)) is not None:
         return f" {said}"

@@ -1,4 +1,4 @@
-"""What factors there are: parameters of conditions, mitigations and workloads, what is set in a graph, options of
+"""The kinds of factors: parameters of conditions, mitigations and workloads, settings of a graph, options of
 middlewares."""
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from perflab.workload.generated import REGISTRY as GENERATED
 
 WORKLOAD = "workload"
 MIDDLEWARE = "middleware"
-OF_ALL = (MIDDLEWARE, disturbance.NAME)  # what options of every middleware are named by
+OF_ALL = (MIDDLEWARE, disturbance.NAME)  # prefix of options that apply to every middleware
 TIMER_SPEED = "timer_speed"
-FORMER_TIMER_SPEED = "rate"  # so it was called; runs that were recorded then are read
+FORMER_TIMER_SPEED = "rate"  # the former name, as in older recorded runs
 PHASE = "phase"
 SERIALIZATION = "serialization"
 KEYED = "keyed"
@@ -29,8 +29,8 @@ Serialization = Literal["once", "every"]
 
 
 class _Levels(BaseModel):
-    """How many times as often all timers fire, where in their periods they do, how often a message is encoded, whether
-    topics have keys, and how threads are scheduled: the name of an assignment, or its words."""
+    """How many times as often all timers fire, their phase within the period, how often a message is encoded, whether
+    topics have keys, and thread scheduling: the name of an assignment, or its words."""
 
     model_config = ConfigDict(strict=True)
 
@@ -41,12 +41,12 @@ class _Levels(BaseModel):
     threads: str = Field("", min_length=1)
 
 
-# What a factor of a graph may set; of QoS, of every publisher and subscription that can have the policy.
+# What a factor can set in a graph; a QoS level applies to every publisher and subscription that has the policy.
 GraphLevels: type[_Levels] = create_model("GraphLevels", __base__=_Levels, **qos.fields(depth=1))
 
 
 def is_keyed(level: object) -> bool:
-    """Whether topics have keys, of a level of that factor: on, off, True, False."""
+    """Whether topics have keys at a level of that factor: on, off, True, False."""
     return GraphLevels.model_validate({KEYED: level}).keyed
 
 
@@ -54,7 +54,7 @@ QOS_LEVELS, GRAPH_LEVELS = frozenset(qos.BY_NAME), GraphLevels.model_fields
 
 
 def levels_by_path() -> dict[str, Completer]:
-    """Every factor that has a name, with what completes a level of it."""
+    """Every named factor, with the completer of its levels."""
     found: dict[str, Completer] = {}
     for name, kind in PARTS.items():
         found |= {f"{name}.{key}": partial(values, field) for key, field in kind.fields.items()}

@@ -1,7 +1,7 @@
-"""What a plan will compare, before anything has run: pairs, and how many repetitions it takes to show anything.
+"""The comparisons that a plan will make, before anything has run: the pairs, and how many repetitions a result needs.
 
-The smallest p of a test by ranks follows from the numbers of trials alone. Where alpha is divided among so many
-comparisons that it is not small enough, the trials can show nothing, whatever they measure.
+The smallest possible p of a rank test follows from the numbers of trials alone. If alpha is divided among so many
+comparisons that no p can be small enough, the trials can show nothing, whatever they measure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perflab.statistics.summary import TrialData, summarize
 
 
 class PlannedPair(NamedTuple):
-    """`baseline` and `treatment` are trials of either in one repetition."""
+    """`baseline` and `treatment` are the trials of each in one repetition."""
 
     pair: Pair
     baseline: int
@@ -28,7 +28,7 @@ class PlannedPair(NamedTuple):
 
 
 def planned_pairs(order: Sequence[Planned], workload: str) -> list[PlannedPair]:
-    """What the findings of this plan will compare, in each metric."""
+    """The comparisons that the findings of this plan will make, for each metric."""
     planned = [p for p in order if p.treatment.purpose != EXTRA]
     results = summarize("", [_as_if_run(p, workload) for p in planned]).results
     return [PlannedPair(p, _each(p.baseline), _each(p.treatment)) for p in pairs_of(places_of(results))]
@@ -54,7 +54,7 @@ def _each(entering: Entering) -> int:
 
 
 def enough(pairs: Sequence[PlannedPair], comparisons: int, alpha: float) -> int:
-    """Repetitions with which each of so many could show something at this level of all together."""
+    """The repetitions with which each of this many comparisons could show a difference at this overall level."""
     return max(_needed(pairs, comparisons, alpha))
 
 
@@ -63,9 +63,9 @@ def _needed(pairs: Sequence[PlannedPair], comparisons: int, alpha: float) -> lis
 
 
 def too_few(pairs: Sequence[PlannedPair], metrics: int, repetitions: int, alpha: float) -> str | None:
-    """What to say before a run whose trials are too few to show anything of some comparison; None where there is none.
+    """A warning, before the run, that some comparison has too few trials to show anything; None if there is none.
 
-    `metrics` of each pair are compared; `alpha` is that of all comparisons together at this look.
+    `metrics` are compared for each pair; `alpha` is the overall level at this look.
     """
     family = len(pairs) * metrics
     needed = _needed(pairs, family, alpha)
@@ -74,4 +74,4 @@ def too_few(pairs: Sequence[PlannedPair], metrics: int, repetitions: int, alpha:
         return None
     some = "" if lacking == family else f"in {lacking} of them "
     says = f"{some}{family_words(repetitions, max(needed), family)}"
-    return f"{says}: --trials {max(needed)}, or --until-decided, which adds repetitions as they are needed"
+    return f"{says}: use --trials {max(needed)}, or --until-decided, which adds repetitions as needed"

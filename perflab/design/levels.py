@@ -1,9 +1,7 @@
 """Levels of a factor as people write them: one by one, or as a range.
 
-0,25,50,90       these
-0..90:15         from 0 to 90 in steps of 15
-100..3000/6      6 levels, evenly spread
-100..3000/6log   6 levels, each the same number of times the one before; to three significant digits
+0,25,50,90 these levels 0..90:15 from 0 to 90 in steps of 15 100..3000/6 6 levels, evenly spread 100..3000/6log 6
+levels, each the same number of times the one before; to three significant digits
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ _HOW = "write LOW..HIGH:STEP, LOW..HIGH/NUMBER or LOW..HIGH/NUMBERlog, e.g. 0..9
 
 
 def listed(value: Any) -> Any:
-    """A list of levels as it is, text as the levels that it means. Raises ValueError."""
+    """A list of levels is returned unchanged; text is parsed into levels. Raises ValueError."""
     if not isinstance(value, str):
         return value
     if ".." in value:
@@ -32,19 +30,19 @@ def listed(value: Any) -> Any:
 
 
 def with_unit(number: float, unit: str) -> Scalar:
-    """A level as a condition or a program is given it; whole numbers are int."""
+    """A level in the form that a condition or a program takes; whole numbers are int."""
     if not unit:
         return int(number) if number == int(number) else number
     return f"{_plain(number)}{unit}"
 
 
 def _plain(number: float) -> str:
-    """Without an exponent, which nobody who reads units expects."""
+    """Formats without an exponent, which readers do not expect with units."""
     return f"{number:.9f}".rstrip("0").rstrip(".")
 
 
 def scalar(text: str) -> int | float | str:
-    """A number where the text is one."""
+    """The text as a number if it is one."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -54,35 +52,35 @@ def scalar(text: str) -> int | float | str:
 
 
 def spread(text: str) -> list[int | float]:
-    """The levels of a range, ascending or descending as it is written; whole numbers are int.
+    """The levels of a range, in the direction in which it is written; whole numbers are int.
 
-    Raises ValueError where it is none, is empty, or has too many levels.
+    Raises ValueError if the text is not a range, the range is empty, or it has too many levels.
 
     >>> spread("0..90:30"), spread("100..10000/3log")
     ([0, 30, 60, 90], [100, 1000, 10000])
     """
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text.strip()!r} is no range; {_HOW}")
+        raise ValueError(f"{text.strip()!r} is not a range; {_HOW}")
     low, high = float(match[1]), float(match[2])
     if match[3] is None:
-        raise ValueError(f"{text.strip()!r} does not say how many levels; {_HOW}")
+        raise ValueError(f"{text.strip()!r} lacks the number of levels; {_HOW}")
     if not (math.isfinite(low) and math.isfinite(high)):
         raise ValueError(f"{text.strip()!r} has an end that is too large")
     if low == high:
-        raise ValueError(f"{text.strip()!r} is empty: it begins where it ends")
+        raise ValueError(f"{text.strip()!r} is empty: both ends are the same")
     found = _stepped(low, high, match) if match[3] == ":" else _numbered(low, high, match)
     return list(dict.fromkeys(int(level) if level == int(level) else level for level in found))
 
 
 def _stepped(low: float, high: float, match: re.Match[str]) -> list[float]:
     if match[5]:
-        raise ValueError(f"{match[0].strip()!r}: log goes with a number of levels, as in 100..3000/6log")
+        raise ValueError(f"{match[0].strip()!r}: log needs a number of levels, as in 100..3000/6log")
     step = float(match[4])
     if not math.isfinite(step) or step == 0 or (step > 0) != (high > low):
         way = "is 0" if step == 0 else "leads away from the end"
         raise ValueError(f"{match[0].strip()!r} is empty: a step of {match[4]} {way}")
-    # An end that a whole number of steps reaches but for rounding belongs to it.
+    # An end that a whole number of steps reaches up to rounding is included.
     steps = (high - low) / step * (1 + 1e-12)
     if steps >= MAX_LEVELS:
         raise ValueError(f"{match[0].strip()!r} has more than {MAX_LEVELS} levels")
@@ -97,7 +95,7 @@ def _numbered(low: float, high: float, match: re.Match[str]) -> list[float]:
     if not match[5]:
         return [_rounded(low + share * (high - low), 12) for share in shares]
     if low <= 0 or high <= 0:
-        raise ValueError(f"{match[0].strip()!r}: levels that multiply cannot begin or end at 0 or below")
+        raise ValueError(f"{match[0].strip()!r}: a logarithmic range must begin and end above 0")
     inner = [_rounded(low * (high / low) ** share, 3) for share in shares[1:-1]]
     return [low, *inner, high]
 

@@ -1,6 +1,6 @@
-"""--quick: an experiment cut to about a minute, for a first look.
+"""--quick: an experiment shortened to about a minute, for a first look.
 
-Everything that would run runs; less often and for a shorter time. What the user said beside --quick stays.
+Everything still runs, but less often and for a shorter time. The user's other settings are kept.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from perflab.design.treatments import CONTROL, Treatment
 from perflab.units import NS_PER_S
 
 WHOLE_S = 60.0
-MOST_TRIALS = 5  # with as many of each treatment a difference can be told
-LEAST_S = 1.0  # of a trial's measured part
+MOST_TRIALS = 5  # enough of each treatment to show a difference
+LEAST_S = 1.0  # length of a trial's measured part
 COOL_DOWN = "1s"
 
 
 def as_quick(written: Written, build: Callable[[Written], Experiment]) -> Written:
-    """With --quick the experiment that takes about a minute; else the same. `build` makes what would run otherwise.
+    """With --quick, the experiment that takes about a minute; else the same. `build` makes the experiment that would
+    otherwise run.
 
     Raises BadInput.
     """
     document = validate(written)
     if not document.quick:
         return written
-    # A file's own `quick` stands beside what the file says; that of the command line replaces it.
+    # A file's own `quick` leaves the file's other keys unchanged; the one on the command line replaces them.
     own = written.given if "quick" in written.given or written.file is None else frozenset(written.mapping)
     if {"time", "trials"} <= own:
         raise written.refuse("quick", " chooses the time or the number of trials; leave one of these out")
     if not document.time:
-        raise written.refuse("quick", " takes a minute; with a time of 0 nobody knows how long it takes")
+        raise written.refuse("quick", " takes a minute, but with a time of 0 its length is unknown")
     time_s = document.time / 1e9 if "time" in own else None
     if document.breaking_point is not None:
         changes = _of_search(written.mapping["breaking_point"], time_s, _pinned_s(build(written).treatments))
@@ -45,10 +46,10 @@ def as_quick(written: Written, build: Callable[[Written], Experiment]) -> Writte
 
 
 def _of_plan(twice: Experiment, time_s: float | None, trials: int | None) -> dict[str, Any]:
-    """Time and trials, of the experiment with two blocks of trials."""
+    """The time and number of trials of the experiment with two blocks of trials."""
     block = [p.treatment for p in twice.order if p.block == 2]
     extras = len(twice.order) - 2 * len(block)
-    controls = sum(t.purpose == CONTROL for t in block)  # which are there with several trials alone
+    controls = sum(t.purpose == CONTROL for t in block)  # which need several trials
 
     def count(blocks: int) -> int:
         return blocks * len(block) + extras - (controls if blocks == 1 else 0)
@@ -64,14 +65,14 @@ def _of_plan(twice: Experiment, time_s: float | None, trials: int | None) -> dic
 
 
 def _of_search(asked: Mapping[str, Any], time_s: float | None, pinned_s: float | None) -> dict[str, Any]:
-    """Time and the most trials of a search."""
+    """The time and largest number of trials of a search."""
     chosen_s = pinned_s or (LEAST_S if time_s is None else time_s)
     most = max(8, int(WHOLE_S / (chosen_s + BESIDE_S)))
     return {**({} if pinned_s else {"time": chosen_s}), "breaking_point": {"max_trials": most, **asked}}
 
 
 def _pinned_s(treatments: Sequence[Treatment]) -> float | None:
-    """The longest measured part that the workload demands; None where it leaves the choice."""
+    """The longest measured part that the workload demands; None if it demands none."""
     return max((t.pins.duration_ns / NS_PER_S for t in treatments if t.pins.duration_ns is not None), default=None)
 
 

@@ -1,4 +1,4 @@
-"""What the user asked for, checked and with every default filled in."""
+"""The user's request, checked and with every default filled in."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 CHECKPOINT_NS = 5 * NS_PER_S
 MIN_SAMPLING_NS = 10_000_000
 
-# What a trial takes beside warm-up and measured part, until one has shown it: on two CPUs 1.3 to 1.7 s in trials of
-# sierra_nevada, for processes to start and to find each other, the last messages, and the records.
+# Estimated time of a trial beyond warm-up and measured part, until one has run: on two CPUs 1.3 to 1.7 s in trials of
+# sierra_nevada, for starting and matching processes, the last messages, and the records.
 BESIDE_S = 2.0
 
 
 def _default(key: str, model: type[BaseModel] = Document) -> Any:
-    """That of an experiment."""
+    """The request in an experiment."""
     return model.model_fields[key].default
 
 
 def _as_kept(kept: Any) -> Any:
-    """Numbers of nanoseconds, where a user writes durations."""
+    """Converts the user's durations to nanoseconds."""
     return Thresholds.model_construct(**kept) if isinstance(kept, dict) else kept
 
 
 @dataclass(frozen=True)
 class UnavailableLevel:
-    """A level of a factor that this machine cannot do."""
+    """A level of a factor that this machine cannot produce."""
 
     factor: str
     level: Scalar
@@ -53,7 +53,7 @@ class UnavailableLevel:
 
 @dataclass(frozen=True)
 class Limits:
-    """How long perflab waits for a node. All bounds, none of them part of a measurement."""
+    """How long perflab waits for a node. Limits only; none of them is part of a measurement."""
 
     created_ns: int = 60 * NS_PER_S
     silence_ns: int = 30 * NS_PER_S
@@ -80,19 +80,19 @@ class Settings:
     seed: int = _default("seed")
     thresholds: Annotated[Thresholds, BeforeValidator(_as_kept)] = field(default_factory=Thresholds)
     limits: Limits = field(default_factory=Limits)
-    quiet_limit_ns: int = _default("limit", document.CoolDown)  # 0: does not wait
-    quiet_threshold: float | None = None  # busy share of all CPUs in percent; None: by what was found at first
+    quiet_limit_ns: int = _default("limit", document.CoolDown)  # 0: do not wait
+    quiet_threshold: float | None = None  # busy share of all CPUs in percent; None: as measured before the first trial
 
     def with_threads(self, threads: tuple[ThreadRequest, ...]) -> Settings:
         return replace(self, threads=threads)
 
     @property
     def trial_s(self) -> float:
-        """How long a trial lasts: warm-up and measured part."""
+        """Length of a trial: warm-up and measured part."""
         return (self.warmup_ns + self.duration_ns) / NS_PER_S
 
     def pinned(self, pins: Pins) -> Settings:
-        """With what the workload demands of its trials."""
+        """With the workload's own demands on its trials."""
         duration_ns = self.duration_ns if pins.duration_ns is None else pins.duration_ns
         return replace(
             self,
@@ -102,19 +102,19 @@ class Settings:
         )
 
     def document(self) -> dict[str, Any]:
-        """As the manifest keeps them, and the plan of a trial."""
+        """As stored in the manifest and in a trial's plan."""
         kept: dict[str, Any] = TypeAdapter(Settings).dump_python(self, mode="json", by_alias=False)
         return kept
 
     @classmethod
     def read(cls, kept: Any) -> Settings:
-        """What `document` made. Raises ValueError."""
+        """The result of reading `document`. Raises ValueError."""
         return TypeAdapter(cls).validate_python(kept)
 
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """A search for a breaking point: what it looks for, and what makes the `count` treatments of a level."""
+    """A search for a breaking point: its goal, and what makes the `count` treatments of a level."""
 
     goal: Goal
     at_level: Callable[[Scalar], Sequence[Treatment]]
@@ -128,22 +128,23 @@ class Experiment:
     name: str
     workload: Workload
     document: Document
-    written: Mapping[str, Any]  # what the user wrote, from which the document was made
+    written: Mapping[str, Any]  # the user's input, from which the document was made
     settings: Settings
-    treatments: tuple[Treatment, ...]  # as designed: by variant, the baseline first
+    treatments: tuple[Treatment, ...]  # in design order: by variant, the baseline first
     order: tuple[Planned, ...]
     output: Path | None
     command_line: tuple[str, ...]
     sources: tuple[Source, ...] = ()  # the experiment file
-    unavailable: tuple[UnavailableLevel, ...] = ()  # levels of a sweep that this machine cannot do
-    left_out: tuple[LeftOutTreatment, ...] = ()  # of those that are not required
-    not_recorded: tuple[NotRecorded, ...] = ()  # what observers that are not required cannot record here
+    unavailable: tuple[UnavailableLevel, ...] = ()  # levels of a sweep that this machine cannot produce
+    left_out: tuple[LeftOutTreatment, ...] = ()  # treatments left out because they are not required
+    not_recorded: tuple[NotRecorded, ...] = ()  # what this machine cannot record for observers that are not required
     search: SearchPlan | None = None  # instead of `order`
-    rule: StoppingRule | None = None  # by which further blocks follow `order`
+    rule: StoppingRule | None = None  # adds further blocks after `order`
 
     @property
     def notes(self) -> list[str]:
-        """What this machine cannot do and is done without, and which builds do not differ; a line each."""
+        """One line for each thing that is skipped because this machine cannot do it, and for builds that do not
+        differ."""
         without = [*(left.words for left in self.left_out), *(missing.words for missing in self.not_recorded)]
         return [*without, *alike(m for variant in self.variants for m in variant.middlewares)]
 
@@ -159,8 +160,8 @@ class Experiment:
         begins: Callable[[Foreseen], None] = lambda _: None,
         told: Callable[[str], None] = lambda _: None,
     ) -> Course:
-        """Which trials run, from the first on; without one who judges the results the plan alone. The others are those
-        of `UntilDecided` and `UntilClear`."""
+        """Which trials run, from the first on; without a judge of the results, only the plan. Other courses are
+        `UntilDecided` and `UntilClear`."""
         if self.document.until_clear is not None and judge is not None:
             from perflab.design.until_clear import UntilClear
 
@@ -193,10 +194,10 @@ class Experiment:
         return Searching(self.search.goal, baselines, self.search.at_level, self.settings.seed, self.search.count)
 
     def runtime_of(self, treatment: Treatment) -> str:
-        """What conditions and observers are asked about: "dds", "virtual" or "command"."""
+        """The kind of system that conditions and observers are checked for: "dds", "virtual" or "command"."""
         return treatment.variant.runtime if self.workload.command is None else "command"
 
     @property
     def variants(self) -> list[Variant]:
-        """Each once, as designed."""
+        """Without duplicates, in design order."""
         return list({t.variant.key: t.variant for t in self.treatments}.values())

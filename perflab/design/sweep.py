@@ -1,4 +1,4 @@
-"""Sweeps: experiments with factors, whose conditions need not be named and whose impossible levels are left out."""
+"""Sweeps: experiments with factors, which imply their conditions and skip impossible levels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perflab.results.files import LeftOutTreatment
 
 
 def as_sweep(written: Written) -> Written:
-    """With every condition that a factor names. Raises BadInput where there is nothing to sweep over."""
+    """Adds every condition that a factor names. Raises BadInput without a factor to sweep."""
     factors = written.mapping.get("factors")
     if not isinstance(factors, Mapping) or not factors:
         raise BadInput(f"{written.where(('factors',))}: a sweep needs a factor, e.g. --factor cpu_load.load=0..90:15")
@@ -25,7 +25,7 @@ def as_sweep(written: Written) -> Written:
         try:
             count = len(listed(levels)) if isinstance(levels, str | list) else 2
         except ValueError:
-            continue  # whoever reads the document says so, at its place
+            continue  # the reader of the document reports it, at its place
         if count < 2 and len(factors) == 1:
             raise BadInput(
                 f"{written.where(('factors', path))}: factor {path} has one level; a sweep needs two or more"
@@ -34,19 +34,19 @@ def as_sweep(written: Written) -> Written:
 
 
 def as_search(written: Written) -> Written:
-    """With the condition that the searched factor is of. Raises BadInput where it is not said what is searched."""
+    """Adds the condition of the searched factor. Raises BadInput if the searched factor is missing."""
     asked = written.mapping.get("breaking_point")
     missing = [key for key in ("factor", "low", "high") if not isinstance(asked, Mapping) or key not in asked]
     if missing:
         options = ", ".join(f"--{key}" for key in missing)
         raise BadInput(
-            f"{options} missing: say what is searched and where, e.g. --factor message_flood.rate --low 100 --high 8000"
+            f"{options} missing: name the factor and its range, e.g. --factor message_flood.rate --low 100 --high 8000"
         )
     return with_conditions(written, [str(asked["factor"])] if isinstance(asked, Mapping) else [])
 
 
 def with_conditions(written: Written, paths: Iterable[str]) -> Written:
-    """With the conditions of these factors added to every entry of `conditions` that lacks them."""
+    """Adds the conditions of these factors to every entry of `conditions` that lacks them."""
     names = list(dict.fromkeys(name for path in paths if (name := path.partition(".")[0]) in CONDITIONS))
     given = written.mapping.get("conditions")
     entries = [given] if isinstance(given, str | Mapping) else list(given or [])
@@ -64,23 +64,23 @@ def _with_names(entry: str | Mapping[str, Any], names: Iterable[str]) -> str | d
 
 
 def possible(experiment: Experiment, host: Host) -> Experiment:
-    """The experiment without what this machine cannot do and may be left out, which it then names."""
+    """The experiment without optional parts that this machine cannot do; they are listed in it."""
     return _possible_levels(_possible_treatments(experiment, host), host)
 
 
 def _possible_treatments(experiment: Experiment, host: Host) -> Experiment:
-    """Without the treatments that are not required, and cannot be done."""
+    """Without the treatments that are not required and cannot run here."""
     reasons = {id(t): _why_not(experiment, t, host) for t in experiment.treatments if not t.required}
     left_out = {t.label: reason for t in experiment.treatments if (reason := reasons.get(id(t))) is not None}
     if not left_out or all(reasons.get(id(t)) is not None for t in experiment.treatments):
-        return experiment  # where nothing would be left, the caller refuses as ever
+        return experiment  # if nothing would be left, the caller refuses as usual
     gone = {treatment for treatment, reason in reasons.items() if reason is not None}
     found = tuple(LeftOutTreatment(treatment=label, reason=reason) for label, reason in left_out.items())
     return dataclasses.replace(_without(experiment, gone), left_out=found)
 
 
 def _without(experiment: Experiment, gone: Container[int]) -> Experiment:
-    """Without the treatments that have these identities."""
+    """Without the treatments with these identities."""
     kept = tuple(t for t in experiment.treatments if id(t) not in gone)
     order = [p for p in experiment.order if id(p.treatment) not in gone]
     renumbered = tuple(Planned(n, p.block, p.treatment, p.after) for n, p in enumerate(order, 1))
@@ -88,10 +88,10 @@ def _without(experiment: Experiment, gone: Container[int]) -> Experiment:
 
 
 def _possible_levels(experiment: Experiment, host: Host) -> Experiment:
-    """Without the levels of a sweep that cannot be done.
+    """Without the levels of a sweep that cannot be produced.
 
-    Nothing else is left out: what no level of a factor has to do with, and a factor of which fewer than two levels
-    would remain, is for the caller to refuse as ever.
+    Nothing else is left out: the caller refuses a treatment that fails for other reasons, and a factor with fewer than
+    two remaining levels.
     """
     if not experiment.document.sweep:
         return experiment
@@ -124,7 +124,7 @@ def _why_not(experiment: Experiment, treatment: Treatment, host: Host) -> str | 
 
 
 def _blamed(experiment: Experiment, treatment: Treatment, host: Host) -> str | None:
-    """The factor but for whose level the treatment could be done: another level of it alone can."""
+    """The factor whose level alone makes the treatment impossible: with another level it could run."""
     for path in treatment.factors:
         for other in experiment.treatments:
             differing = [k for k in treatment.factors if other.factors.get(k) != treatment.factors[k]]

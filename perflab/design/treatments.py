@@ -1,10 +1,9 @@
-"""The design of an experiment: which treatments there are, and in which order their trials run.
+"""The design of an experiment: its treatments, and the order of their trials.
 
-A treatment is one combination of variant, conditions, levels of factors and observers. Every block holds each
-treatment once, in an order drawn from the seed, and a baseline of the same variant follows each trial that was
-disturbed: so drifts of the machine meet all treatments alike, what a disturbance leaves behind is seen, and the
-baselines compared with each other tell how much noise there is (Montgomery, Design and Analysis of Experiments,
-chapter 4, on randomised complete blocks).
+A treatment is one combination of variant, conditions, levels of factors and observers. Every block holds each treatment
+once, in an order drawn from the seed, and a baseline of the same variant follows each disturbed trial: so drifts of the
+machine affect all treatments alike, lasting effects of a disturbance become visible, and comparing baselines with each
+other shows the noise (Montgomery, Design and Analysis of Experiments, chapter 4, on randomised complete blocks).
 """
 
 from __future__ import annotations
@@ -57,18 +56,18 @@ from perflab.workload.generated import GeneratedParameters
 _L = TypeVar("_L")
 
 BASELINE = "baseline"
-REQUIRED = "required"  # of an entry of `conditions` or `mitigations`, beside its name
+REQUIRED = "required"  # key of an entry of `conditions` or `mitigations`, beside its name
 MEASURED, CONTROL, EXTRA = "measured", "control", "extra"
 
-# What measures the messages of a command. Of the scheduler it records nothing unless it is asked to: that costs more.
+# The observer that measures the messages of a command. It records no scheduler events unless asked: they cost more.
 TRACING = "tracing"
 TRACING_OF_COMMANDS = {"scheduler": "none", "trials": "all"}
 
 
 @dataclass(frozen=True, eq=False)
 class Treatment:
-    """One combination. `graph` has the levels of the workload's factors, not what the conditions add; `variant` is as
-    it was asked for. `conditions` are all that its baseline does not have, mitigations last."""
+    """One combination. `graph` has the levels of the workload's factors, but not what the conditions add; `variant` is
+    as requested. `conditions` are those that its baseline lacks, mitigations last."""
 
     label: str
     variant: Variant
@@ -77,22 +76,22 @@ class Treatment:
     observers: tuple[Observer, ...] = ()
     factors: Mapping[str, Scalar] = field(default_factory=dict)
     purpose: str = MEASURED
-    required: bool = True  # else it is left out where this machine cannot do it
-    pins: Pins = field(default_factory=Pins)  # what the workload demands of its trials, at these levels
+    required: bool = True  # else it is skipped if this machine cannot run it
+    pins: Pins = field(default_factory=Pins)  # the workload's demands on its trials, at these levels
 
     @property
     def with_conditions(self) -> Graph:
-        """The graph with what the conditions add."""
+        """The graph with the conditions' additions."""
         return extended(self.graph, self.conditions)
 
     @property
     def disturbed(self) -> bool:
-        """Whether any of its conditions does not help."""
+        """Whether it has a condition that is not a mitigation."""
         return any(not condition.mitigates for condition in self.conditions)
 
     @property
     def in_trial(self) -> Variant:
-        """The variant as its mitigations tune it. Raises BadInput, Unavailable."""
+        """The variant as tuned by its mitigations. Raises BadInput, Unavailable."""
         middlewares = self.variant.middlewares
         for condition in self.conditions:
             if isinstance(condition, Mitigation):
@@ -101,7 +100,7 @@ class Treatment:
         return self.variant if same else replace(self.variant, middlewares=middlewares)
 
     def check(self, host: Host, runtime: str) -> None:
-        """Whether its conditions can be done here. Raises Unavailable, BadInput."""
+        """Checks that its conditions can run here. Raises Unavailable, BadInput."""
         for condition in self.conditions:
             graph = before_it(self.graph, self.conditions, condition) if condition.mitigates else self.graph
             condition.check(host, graph, runtime)
@@ -109,7 +108,7 @@ class Treatment:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Trials of equal keys belong together."""
+        """Trials with equal keys belong together."""
         observed = tuple(o.name for o in self.observers)
         return (*self.place, self.label, tuple(sorted(self.factors.items())), observed, self.purpose)
 
@@ -120,7 +119,7 @@ class Treatment:
 
     @property
     def title(self) -> str:
-        """The label with the levels that it does not name: "baseline rate=5" of a workload, or of a middleware."""
+        """The label plus the levels that it does not name: "baseline rate=5" for a workload or a middleware factor."""
         levels = (
             f"{path.rpartition('.')[2]}={_text(v)}" for path, v in self.factors.items() if not _is_of_conditions(path)
         )
@@ -128,7 +127,7 @@ class Treatment:
 
     @property
     def words(self) -> str:
-        """For messages: "cyclonedds, events, cpu_load"."""
+        """For messages to people: "cyclonedds, events, cpu_load"."""
         named = self.conditions or self.title != self.label
         return f"{self.variant.words}, {self.title}" if named else self.variant.words
 
@@ -147,7 +146,7 @@ class Treatment:
 
 @dataclass(frozen=True)
 class _Sort:
-    """Conditions or mitigations: how the document, the command line and messages call them, and their kinds."""
+    """Conditions or mitigations: their names in the document, on the command line and in messages, and their kinds."""
 
     key: str
     option: str
@@ -162,7 +161,7 @@ SORTS = (_CONDITIONS, _MITIGATIONS)
 
 @dataclass(frozen=True)
 class _Entry:
-    """One entry of `conditions` or `mitigations`: the name given to it, and what it names with its parameters."""
+    """One entry of `conditions` or `mitigations`: its label, and the conditions that it names with their parameters."""
 
     sort: _Sort
     label: str | None
@@ -177,7 +176,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Planned:
-    """One trial of the plan. `order` and `block` count from 1; `after` is the disturbance right before it, if any."""
+    """One trial of the plan. `order` and `block` count from 1; `after` is the disturbance just before it, if any."""
 
     order: int
     block: int
@@ -186,14 +185,14 @@ class Planned:
 
 
 def adds_nodes(document: Document) -> bool:
-    """Whether a condition adds nodes to the workload, which some middleware must carry."""
+    """Whether a condition adds nodes to the workload, which need a middleware."""
     named = {name for entry in _entries(document, _CONDITIONS) for name, _ in entry.conditions}
     models = [CONDITIONS[name].model for name in named if name in CONDITIONS]
     return any(issubclass(model, Condition) and model.extend is not Condition.extend for model in models)
 
 
 def timer_speed(factors: Mapping[str, Any]) -> float:
-    """How many times as often as in the graph of the workload timers fired in a trial with these levels."""
+    """How many times as often as in the workload's graph timers fired in a trial with these levels."""
     former = factors.get(f"{WORKLOAD}.{FORMER_TIMER_SPEED}", 1)
     return float(factors.get(f"{WORKLOAD}.{TIMER_SPEED}", former))
 
@@ -208,12 +207,12 @@ def treatments(
     workload: Workload,
     variant_of: Callable[[Variant, Mapping[str, Scalar]], Variant] = _as_asked,
 ) -> list[Treatment]:
-    """Every treatment of a block, the baseline of each variant first; after the checks of this module.
+    """Every treatment of a block, the baseline of each variant first, after this module's checks.
 
-    Raises BadInput. What measures the messages of a command is in its controls, too.
+    Raises BadInput. The observer that measures the messages of a command also runs in its controls.
 
-    `variants` come with the levels of the middleware's factors that they were made of. `variant_of` is what becomes of
-    a variant at levels of the workload's factors; treatments that are the same by it are there once.
+    `variants` come with the levels of the middleware factors that they were made from. `variant_of` adapts a variant to
+    levels of the workload's factors; treatments that become equal are kept once.
     """
     settings, helping = (_settings(document, sort) for sort in SORTS)
     undisturbed = {path: level for _, conditions, own, _ in settings if not conditions for path, level in own.items()}
@@ -223,7 +222,7 @@ def treatments(
     elif undisturbed:
         named = ", ".join(f"{path}={_text(level)}" for path, level in undisturbed.items())
         raise BadInput(f"{named} is the baseline, which is off; leave out that level, or turn baseline on")
-    # Every one with and without each mitigation: what it buys, and what it costs alone.
+    # Every setting with and without each mitigation, to show its benefit and its cost alone.
     settings = [each for setting in settings for each in (setting, *(_helped(setting, h) for h in helping))]
     _check_labels(settings)
     observed = observers(document)
@@ -232,7 +231,7 @@ def treatments(
     found: list[Treatment] = []
     for (asked, chosen), (levels, changed, pins) in product(variants, _graphs(document, workload)):
         variant = variant_of(asked, levels)
-        # Options of a middleware that the workload replaces are none of the treatment.
+        # Middleware options that the workload replaces do not distinguish treatments.
         shared = {**levels, **(chosen if variant.middlewares == asked.middlewares else {})}
         for label, conditions, own, required in settings:
             levels_of = {**shared, **own}
@@ -249,10 +248,10 @@ _Setting = tuple[str, tuple[Condition, ...], dict[str, Scalar], bool]  # label, 
 
 
 def _settings(document: Document, sort: _Sort) -> list[_Setting]:
-    """Each entry of a sort at every combination of the levels that concern it. Raises BadInput."""
+    """Each entry at every combination of the levels that affect it. Raises BadInput."""
     factors = {k: v for k, v in document.factors.items() if k.partition(".")[0] in sort.kinds}
     found = [(*s, entry.required) for entry in _named(_entries(document, sort)) for s in _levels(entry, factors)]
-    # A mitigation at a level that switches it off is none.
+    # A mitigation at a level that disables it does not count.
     return found if sort is _CONDITIONS else [setting for setting in found if setting[1]]
 
 
@@ -264,7 +263,7 @@ def _helped(setting: _Setting, by: _Setting) -> _Setting:
 
 
 def _check_labels(settings: Sequence[_Setting]) -> None:
-    """A mitigation alone has its own name, so a condition may not have it as well. Raises BadInput."""
+    """A mitigation alone keeps its own name, so a condition must not have the same name. Raises BadInput."""
     known: dict[str, list[str]] = {}
     for label, conditions, _, _ in settings:
         names = [condition.name for condition in conditions]
@@ -274,7 +273,7 @@ def _check_labels(settings: Sequence[_Setting]) -> None:
 
 
 def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]:
-    """One treatment for each that is measured and each observer that disturbs too much to be there always."""
+    """One treatment for each measured setting, and for each observer that disturbs too much to run always."""
     found: list[Treatment] = []
     kept = [t for t in measured if t.purpose == MEASURED]
     for observer in (o for o in observers(document) if o.extra):
@@ -283,7 +282,7 @@ def extras(document: Document, measured: Iterable[Treatment]) -> list[Treatment]
 
 
 def plan(document: Document, found: Sequence[Treatment], extra: Sequence[Treatment] = ()) -> list[Planned]:
-    """The trials in their order: the same for the same document."""
+    """The trials in their order, which depends only on the document."""
     generator = random.Random(document.seed)
     planned: list[Planned] = []
     for block in range(1, document.trials + 1):
@@ -294,8 +293,7 @@ def plan(document: Document, found: Sequence[Treatment], extra: Sequence[Treatme
 def further_block(
     document: Document, found: Sequence[Treatment], before: Sequence[Planned], only: Sequence[Treatment] | None = None
 ) -> list[Planned]:
-    """One more block than the plan has, behind what there is, of all treatments or some: the same for the same
-    document."""
+    """One more block after the existing ones, of all treatments or some, which depends only on the document."""
     block = max(planned.block for planned in before) + 1
     whole = _in_block(document, found, random.Random(f"{document.seed}, block {block}"))
     return _behind(before, block, [t for t in whole if only is None or any(t is one for one in only)])
@@ -312,7 +310,7 @@ def _in_block(document: Document, found: Sequence[Treatment], generator: random.
 
 
 def _behind(planned: Sequence[Planned], block: int, treatments: Sequence[Treatment]) -> list[Planned]:
-    """These trials behind those that there are."""
+    """Appends these trials to the existing ones."""
     before = [planned[-1].treatment] if planned else []
     disturbed = [t.label if t.disturbed else None for t in (*before, *treatments)]
     after = disturbed if before else [None, *disturbed]
@@ -323,7 +321,7 @@ def _behind(planned: Sequence[Planned], block: int, treatments: Sequence[Treatme
 
 
 def designed(treatment: Treatment) -> DesignedTreatment:
-    """As the manifest keeps it."""
+    """As stored in the manifest."""
     asked = {**treatment.variant.document(), **treatment.document()}
     return models.read(DesignedTreatment, {"middleware": treatment.variant.middleware_name, **asked})
 
@@ -343,23 +341,23 @@ def planned_trials(order: Iterable[Planned], seed: int) -> tuple[DesignedTrial, 
 
 
 class Course(Protocol):
-    """Which trial of a run is next: as planned beforehand, or as a search decides from what those before it showed.
+    """Chooses the next trial of a run: as planned, or by a search that learns from the trials so far.
 
-    It is asked for a trial, told how it ended, and asked again. It decides by what it was told and by seeds alone, so
-    that one which is told the trials of an interrupted run again goes on where that run stopped.
+    `next` returns a trial, `tell` reports its end, and so on. It depends only on the reported trials and on seeds, so
+    that replaying the trials of an interrupted run continues where that run stopped.
     """
 
     @property
     def most(self) -> int:
-        """How many there are, or at most will be."""
+        """The number of trials, or an upper bound."""
         ...
 
     def next(self) -> Planned | None:
-        """The trial to run now; None when there is no more. Asked again it says the same."""
+        """The trial to run now; None if there are no more. Repeated calls return the same trial."""
         ...
 
     def ended(self, planned: Planned, data: TrialData) -> None:
-        """How the trial that `next` said has ended."""
+        """Reports the end of the trial returned by `next`."""
         ...
 
 
@@ -382,7 +380,7 @@ class AsPlanned:
 
 
 def option_levels(chosen: Mapping[str, _L], known: Iterable[str]) -> dict[str, _L]:
-    """Of what is chosen by path, the options of middlewares: "middleware.OPTION", "NAME.OPTION", "disturb.OPTION"."""
+    """Factors chosen by path; options of middlewares: "middleware.OPTION", "NAME.OPTION", "disturb.OPTION"."""
     names = {*OF_ALL, *known}
     return {k: v for k, v in chosen.items() if k.partition(".")[0] in names}
 
@@ -392,7 +390,7 @@ def _is_of_conditions(path: str) -> bool:
 
 
 def _entries(document: Document, sort: _Sort) -> list[_Entry]:
-    """Those of `conditions` or `mitigations`. Raises BadInput."""
+    """The entries of `conditions` or `mitigations`. Raises BadInput."""
     return [_parse_entry(entry, number, sort) for number, entry in enumerate(getattr(document, sort.key))]
 
 
@@ -406,7 +404,7 @@ def _parse_entry(entry: Any, number: int, sort: _Sort) -> _Entry:
     members = dict(entry)
     label = members.pop("name", None)
     if label is not None and (not isinstance(label, str) or not label.strip() or label.strip() == BASELINE):
-        raise BadInput(f"{where}: name {label!r} is no name for a treatment")
+        raise BadInput(f"{where}: {label!r} is not a valid name for a treatment")
     required = members.pop(REQUIRED, True)
     if required not in (True, False, "on", "off"):
         raise BadInput(f"{where}: {REQUIRED}: {required!r} is not on or off")
@@ -417,7 +415,7 @@ def _parse_entry(entry: Any, number: int, sort: _Sort) -> _Entry:
 
 
 def _members(members: Mapping[Any, Any], where: str) -> list[tuple[str, dict[str, Any]]]:
-    """The kinds of a mapping with their parameters; of a list each is one of the kind. Raises BadInput."""
+    """The kinds of a mapping with their parameters; a list names kinds without parameters. Raises BadInput."""
     listed: list[tuple[str, dict[str, Any]]] = []
     for name, parameters in members.items():
         for one in parameters if isinstance(parameters, list) else [parameters]:
@@ -428,14 +426,13 @@ def _members(members: Mapping[Any, Any], where: str) -> list[tuple[str, dict[str
 
 
 def check_baseline(document: Document) -> None:
-    """Whether there is any treatment. Raises BadInput."""
+    """Checks that there is a treatment. Raises BadInput."""
     if not document.baseline and not document.conditions:
-        raise BadInput("baseline is off and there is no condition: nothing is left to run")
+        raise BadInput("baseline is off and there is no condition: nothing to run")
 
 
 def check_entry(document: Document, key: str, number: int) -> None:
-    """One entry of `conditions` or `mitigations` by itself, so that what is wrong with it is said at its place. Raises
-    BadInput."""
+    """One entry of `conditions` or `mitigations` alone, so that an error is reported at its place. Raises BadInput."""
     sort = next(sort for sort in SORTS if sort.key == key)
     entry = _parse_entry(getattr(document, key)[number], number, sort)
     of_entry = {k: v for k, v in document.factors.items() if _is_of_conditions(k) and _is_parameter(k)}
@@ -443,7 +440,7 @@ def check_entry(document: Document, key: str, number: int) -> None:
 
 
 def check_factors(document: Document) -> None:
-    """Whether each factor is of something that there is, and its levels are some. Raises BadInput."""
+    """Checks that each factor refers to something that exists, and has levels. Raises BadInput."""
     used = {name for sort in SORTS for entry in _entries(document, sort) for name, _ in entry.conditions}
     for path, levels in document.factors.items():
         name, _, key = path.partition(".")
@@ -460,22 +457,22 @@ def check_factors(document: Document) -> None:
             kinds = (WORKLOAD, *OF_ALL, *PARTS, *MIDDLEWARES)
             example = f"e.g. {WORKLOAD}.depth, cpu_load.load"
             hint = example if name in kinds else instead(name, kinds, example)
-            raise BadInput(f"factor {path} is no CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
+            raise BadInput(f"factor {path} is not CONDITION.PARAMETER, {WORKLOAD}.KEY or MIDDLEWARE.OPTION; {hint}")
         if not levels:
             raise BadInput(f"factor {path}: there must be at least one level")
         meanings = [_meaning(path, level, document.workload) for level in levels]
         for number, level in enumerate(levels):
             if (first := meanings.index(meanings[number])) < number:
                 same = "" if _text(levels[first]) == _text(level) else f", once as {levels[first]!r}"
-                raise BadEntry(("factors", path, number), f"factor {path}: level {level!r} is there twice{same}")
+                raise BadEntry(("factors", path, number), f"factor {path}: level {level!r} is given twice{same}")
 
 
 def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> bool:
-    """Whether the levels of a factor between these two are whole numbers alone. Raises BadInput for no factor.
+    """Whether a factor takes only whole numbers between these two levels. Raises BadInput for an unknown factor.
 
-    `workload` is the document's, for the parameters of one that is generated.
+    `workload` is the document's; a generated one has parameters.
 
-    What an option of a middleware or a word of a command takes nobody here knows: whole numbers where both ends are
+    For a middleware option or a word of a command the type is unknown: whole numbers are assumed if both ends are
     written as such and there is one between them.
     """
     if path == f"{WORKLOAD}.{FORMER_TIMER_SPEED}":
@@ -491,7 +488,7 @@ def is_whole(path: str, low: Scalar, high: Scalar, workload: object = None) -> b
 
 
 def _model_of(path: str, workload: object) -> type[BaseModel] | None:
-    """The parameters of which the factor is one; None of others, as of the middlewares' options."""
+    """The model that has the factor as a parameter; None for other factors, such as middleware options."""
     name, _, key = path.partition(".")
     if name in PARTS:
         return PARTS[name].model
@@ -500,14 +497,14 @@ def _model_of(path: str, workload: object) -> type[BaseModel] | None:
 
 
 def _meaning(path: str, level: Scalar, workload: object = None) -> object:
-    """What levels that say the same have in common: 20, 20.0 and "20", or "10ms" and 0.01 of a duration."""
+    """A common value for levels that mean the same: 20, 20.0 and "20", or "10ms" and 0.01 for a duration."""
     name, _, key = path.partition(".")
     if name in PARTS and PARTS[name].is_off({key: level}):
         return BASELINE
     if (of := _model_of(path, workload)) is not None:
         field = of.model_fields.get(key)
         fields: dict[str, Any] = {} if field is None else {key: (field.annotation, field)}
-        # A parameter that is no field can be judged by the whole model alone.
+        # A parameter that is not a field can only be judged by the whole model.
         model = create_model("Level", __config__=of.model_config, **fields) if fields else of
         try:
             made = model.model_validate({key: level})
@@ -523,47 +520,48 @@ def _meaning(path: str, level: Scalar, workload: object = None) -> object:
 
 
 def _is_parameter(path: str) -> bool:
-    """Whether the condition that a factor is of has such a parameter."""
+    """Checks that the factor's condition has this parameter."""
     name, _, key = path.partition(".")
     return bool(key) and PARTS[name].takes(key)
 
 
 def _check_of_workload(path: str, levels: Sequence[Scalar], document: Document) -> None:
-    """Whether a factor is a parameter of the workload's kind, or is set in its graph or command. Raises BadInput."""
+    """Checks that a factor is a parameter of the workload's kind, or can be set in its graph or command. Raises
+    BadInput."""
     key, workload, command = path.partition(".")[2], document.workload, document.command
     own = workload.model.model_fields if isinstance(workload, GeneratedParameters) else {}
     if command is not None and key not in own and (not own or path.startswith((ENVIRONMENT, ARGUMENT))):
         _check_of_command(path, levels, command)
     elif key not in (known := dict.fromkeys((*own, *(GRAPH_LEVELS if command is None else ())))):
         if key == FORMER_TIMER_SPEED:
-            raise BadInput(f"factor {path} is called {WORKLOAD}.{TIMER_SPEED} now: how many times as often timers fire")
+            raise BadInput(f"factor {path} is now called {WORKLOAD}.{TIMER_SPEED}: how many times as often timers fire")
         if isinstance(workload, GeneratedParameters):
             hint = instead(key, known, most=2)
             raise BadInput(f"factor {path}: workload {workload.name} has no parameter {key!r}; {hint}")
         known_paths = ", ".join(f"{WORKLOAD}.{k}" for k in GRAPH_LEVELS if k not in QOS_LEVELS)
-        raise BadInput(f"factor {path}: of a workload there are {WORKLOAD}.depth and all other QoS, {known_paths}")
+        raise BadInput(f"factor {path}: factors of a workload are {WORKLOAD}.depth and all other QoS, {known_paths}")
 
 
 def _check_of_command(path: str, levels: Sequence[Scalar], command: CommandParameters) -> None:
     name = path.removeprefix(ARGUMENT).removeprefix(ENVIRONMENT)
     if not path.startswith((ENVIRONMENT, ARGUMENT)) or not name:
         raise BadInput(
-            f"factor {path}: of a command there are {ENVIRONMENT}NAME, the levels of a variable, and {ARGUMENT}NAME, "
-            "what is put in the place of {NAME} in its words"
+            f"factor {path}: factors of a command are {ENVIRONMENT}NAME, an environment variable, and "
+            f"{ARGUMENT}NAME, which replaces {{NAME}} in its words"
         )
     if path.startswith(ARGUMENT) and not any(f"{{{name}}}" in word for word in command.words):
-        raise BadInput(f"factor {path}: {{{name}}} stands in no word of the command; write it where the level belongs")
+        raise BadInput(f"factor {path}: no word of the command contains {{{name}}}; write it where the level belongs")
     if "=" in name or "\0" in name:
-        raise BadInput(f"factor {path}: {name!r} is no name of a variable")
+        raise BadInput(f"factor {path}: {name!r} is not a valid variable name")
     for level in levels:
         if isinstance(level, bool) or "\0" in str(level):
-            raise BadInput(f"factor {path}: {level!r} is no text; put it in quotes")
+            raise BadInput(f"factor {path}: {level!r} is not text; put it in quotes")
 
 
 def _levels(
     entry: _Entry, factors: Mapping[str, Sequence[Scalar]]
 ) -> list[tuple[str, tuple[Condition, ...], dict[str, Scalar]]]:
-    """One entry at every combination of the levels that concern it."""
+    """One entry at every combination of the levels that affect it."""
     names = {name for name, _ in entry.conditions}
     mine = {path: levels for path, levels in factors.items() if path.partition(".")[0] in names}
     found = []
@@ -572,7 +570,7 @@ def _levels(
         made: list[Condition] = []
         for name, parameters in entry.conditions:
             of_this = {p.partition(".")[2]: v for p, v in chosen.items() if p.partition(".")[0] == name}
-            # A level that asks for nothing takes the condition away; without one left it is the baseline.
+            # A level of zero effect removes the condition; without any condition left, the treatment is the baseline.
             kinds, what = entry.sort.kinds, entry.sort.what
             if any(kinds[name].is_off({**parameters, key: level}) for key, level in of_this.items()):
                 continue
@@ -585,7 +583,7 @@ def _levels(
 
 
 def _named(entries: Sequence[_Entry]) -> list[_Entry]:
-    """Each entry with a label; those that would be called alike get the parameters in which they differ."""
+    """Gives each entry a label; entries that would have equal labels get the parameters in which they differ."""
     names = [entry.label or "+".join(name for name, _ in entry.conditions) for entry in entries]
     labels = []
     for entry, name in zip(entries, names, strict=True):
@@ -601,7 +599,7 @@ def _named(entries: Sequence[_Entry]) -> list[_Entry]:
 
 
 def _difference(entry: _Entry, alike: Sequence[_Entry]) -> str:
-    """The fewest parameters, in the order in which they were written, that tell the entry from the others."""
+    """The fewest parameters, in written order, that distinguish the entry from the others."""
     own = entry.written
     others = [e.written for e in alike if e is not entry]
     keys = list(dict.fromkeys(key for e in alike for key in e.written))
@@ -621,7 +619,7 @@ def _text(value: Any) -> str:
 
 
 def observers(document: Document) -> list[Observer]:
-    """One of each that the document names. Raises BadInput."""
+    """One of each observer that the document names. Raises BadInput."""
     made: list[Observer] = []
     for number, entry in enumerate(document.observers):
         where = f"observers, entry {number + 1}"
@@ -635,7 +633,7 @@ def observers(document: Document) -> list[Observer]:
 
 
 def recordable(document: Document, host: Host, runtimes: Iterable[str]) -> tuple[Document, tuple[NotRecorded, ...]]:
-    """The document with what its observers that are not required can record here, and what they cannot.
+    """The document with what this machine can record for its optional observers, and a list of what it cannot.
 
     Raises BadInput.
     """
@@ -659,7 +657,7 @@ def recordable(document: Document, host: Host, runtimes: Iterable[str]) -> tuple
 
 
 def _measuring(document: Document, made: list[Observer]) -> list[Observer]:
-    """With what measures the messages of a command, in every trial."""
+    """Adds the observer that measures the messages of a command to every trial."""
     command = document.command
     named = next((o for o in made if o.name == TRACING), None)
     if command is None or (named is None and not command.tracing):
@@ -678,7 +676,7 @@ def workload_levels(document: Document) -> list[dict[str, Scalar]]:
 
 
 def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scalar], Graph, Pins]]:
-    """The graph at every combination of the levels of the workload's factors, and what it then demands."""
+    """The graph at every combination of the levels of the workload's factors, with its demands at each."""
     found = []
     for chosen in workload_levels(document):
         keys = {k.partition(".")[2]: v for k, v in chosen.items()}
@@ -694,20 +692,20 @@ def _graphs(document: Document, workload: Workload) -> list[tuple[dict[str, Scal
 
 
 def _assignment(document: Document, level: str) -> Sequence[str]:
-    """The words of an assignment that has this name, or that is these words. Raises BadInput."""
+    """The words of the assignment with this name, or the words themselves. Raises BadInput."""
     if level in document.assignments or "=" in level:
         return document.assignments.get(level) or level.split()
     known = f"there are {', '.join(document.assignments)}" if document.assignments else "there is none"
     raise BadInput(
-        f"factor {WORKLOAD}.{THREADS}: {level!r} is the name of no assignment; {known}. Declare it as `assignments` of "
-        "an experiment, or write its words, e.g. 'executors=RR:98@1 middleware=OTHER@1'"
+        f"factor {WORKLOAD}.{THREADS}: no assignment is named {level!r}; {known}. Declare it in "
+        "`assignments` of an experiment, or write its words, e.g. 'executors=RR:98@1 middleware=OTHER@1'"
     )
 
 
 def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
     """The graph with these levels of GRAPH_LEVELS: QoS policies on every publisher and subscription, where a depth
-    implies keep_last; the phase of all timers and cyclic reactions; these so many times as often; how often a
-    message is encoded; and whether topics have keys. Raises BadInput where no timer could differ.
+    implies keep_last; the phase of all timers and cyclic reactions; their speed; how often a message is encoded; and
+    whether topics have keys. Raises BadInput if no timer is affected.
     """
     policies = {key: level for key, level in levels.items() if key in QOS_LEVELS}
     times, phase = float(levels.get(TIMER_SPEED, 1)), levels.get(PHASE)
@@ -732,7 +730,7 @@ def with_levels(graph: Graph, levels: Mapping[str, Scalar]) -> Graph:
                 entry.update({} if phase is None else {"phase": phase})
                 periodic = True
         for sender in (*node["publishers"], *node.get("clients", ()), *(node.get("action_clients") or ())):
-            if sender.get("frequency_hz") and times != 1:  # which is that of the timer's whole nanoseconds
+            if sender.get("frequency_hz") and times != 1:  # which is rounded to the timer's whole nanoseconds
                 sender["frequency_hz"] = 1e9 / shorter(1e9 / sender["frequency_hz"])
     if times != 1 and not timed:
         raise BadInput(f"factor {WORKLOAD}.{TIMER_SPEED}: {graph.name} has no timer with a period")

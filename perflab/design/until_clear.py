@@ -1,8 +1,8 @@
-"""Further repetitions of the treatments whose outcome is not clear yet (docs/statistics.md, "Until it is clear").
+"""Further repetitions of treatments whose outcome is not clear yet (docs/statistics.md, "Until it is clear").
 
-Whether successes or failures are the rule is tested for each treatment by itself, by Wald's sequential test of a share:
-it is over as soon as one of them leads by LEAD trials. That is a test of SHARE against its complement, at the log
-likelihood ratio of LEAD trials; what the leading outcome is worth follows from the lead alone, whenever it came.
+For each treatment, Wald's sequential test of a proportion decides whether it usually succeeds or fails: the test ends
+as soon as one outcome leads by LEAD trials. It tests SHARE against its complement, at the log likelihood ratio of LEAD
+trials; the strength of the leading outcome depends on the lead alone, whenever it is reached.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ LEAD = 3  # trials
 
 
 def error_of(share: float) -> float:
-    """How often the rarer outcome is taken for the rule, where the other one has this share (gambler's ruin; of a test
-    that may end undecided less often).
+    """Probability that the rarer outcome is taken for the usual one, if the other has this share (gambler's ruin; lower
+    for a test that may end undecided).
 
     >>> round(error_of(0.8), 3)
     0.015
@@ -29,9 +29,9 @@ def error_of(share: float) -> float:
 
 
 class UntilClear:
-    """A course: the plan, then blocks of the treatments that are not clear, until each has `most_trials`.
+    """A course: the plan, then blocks of the unclear treatments, until each has `most_trials`.
 
-    `added` gets the trials of each block, `told` what it says of them.
+    `added` receives the trials of each block, `told` its message.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class UntilClear:
         self._told.append((planned.treatment, data))
 
     def lead(self, treatment: Treatment) -> int:
-        """By how many trials successes lead failures; below 0: these lead."""
+        """By how many trials successes lead failures; negative if failures lead."""
         judged = [data.outcome for of, data in self._told if of is treatment and data.outcome.judged]
         return sum(1 if outcome == SUCCESS else -1 for outcome in judged)
 
     def _go_on(self) -> None:
-        """A block more, where any treatment is not clear and may have one."""
+        """One more block, if any treatment is unclear and may have more trials."""
         unclear = [t for t in self._treatments if abs(self.lead(t)) < LEAD]
         wanted = [t for t in unclear if sum(of is t for of, _ in self._told) < self._most_trials]
         if not wanted:

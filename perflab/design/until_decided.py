@@ -1,9 +1,9 @@
 """Further repetitions until every comparison is decided, or the time is up (docs/statistics.md, "Until decided").
 
-The trials are judged at looks: as soon as their number can decide everything at what the look may spend of alpha, and
-not before there are half as many more as at the last look. Each look spends its share (`Looks`), so that looking again
-and again makes no more false claims, and what a look has shown stays shown. What a look says may not move the next one:
-it comes at a number of trials that is known beforehand.
+The trials are judged at looks: as soon as their number can decide everything with the look's share of alpha, but not
+before there are half as many more as at the last look. Each look spends its share (`Looks`), so that repeated looks
+make no more false claims, and what a look has shown remains shown. The result of a look must not move the next one: it
+happens at a number of trials that is known beforehand.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from perflab.statistics.summary import TrialData
 from perflab.units import format_duration, plural
 
 MINUTE_S = 60.0
-GROWTH = 1.5  # trials of a look, of those of the look before it
+GROWTH = 1.5  # ratio of the trials at a look to those at the look before it
 
 
 class Judged(NamedTuple):
-    """A comparison at a look. `verdict` counts what earlier looks have shown; `too_few`: at this one the numbers of
-    trials could show nothing. `decidable`: further trials can decide it."""
+    """A comparison at a look. `verdict` includes what earlier looks showed; `too_few`: this look had too few trials to
+    show anything. `decidable`: further trials can decide it."""
 
     verdict: Verdict
     too_few: bool = False
     decidable: bool = True
 
 
-# The comparisons as the last look of the rule finds them.
+# The comparisons as of the rule's last look.
 Judge = Callable[[Sequence[TrialData], StoppingRule], Sequence[Judged]]
 
 
 class Foreseen(NamedTuple):
-    """The next look that can decide everything, by the numbers of repetitions alone."""
+    """The next look that can decide everything, from the numbers of repetitions alone."""
 
     number: int
-    there: int  # repetitions that there are, or are planned
-    repetitions: int  # at the look
-    at_time_up: int  # with which there is one too once the time is up
-    block_s: float  # what a repetition takes
+    there: int  # repetitions that exist or are planned
+    repetitions: int  # number of repetitions at the look
+    at_time_up: int  # the number at which a look also happens when the time is up
+    block_s: float  # duration of a repetition
     at_most_s: float
 
     @property
@@ -56,27 +56,27 @@ class Foreseen(NamedTuple):
         if more <= 0:
             return f"{look}, which are planned"
         lasts_s = more * self.block_s
-        said = f"{look}, {more} more than there are"
+        said = f"{look}, {more} more than now"
         if not lasts_s:
             return said
         said = f"{said}: about {format_duration(_rounded(lasts_s))}"
         if lasts_s <= self.at_most_s:
             return said
-        shorter = f"{said}, and --at-most {format_duration(self.at_most_s)} is shorter"
+        shorter = f"{said}, but --at-most {format_duration(self.at_most_s)} is shorter"
         fits = self.there + int(self.at_most_s // self.block_s)
         if fits >= self.at_time_up and fits > self.there:
-            return f"{shorter}: it comes when that is up, with about {fits}"
-        return f"{shorter}: until then nothing more can be shown"
+            return f"{shorter}: the look comes when that time is up, with about {fits}"
+        return f"{shorter}: nothing more can be shown until then"
 
 
 def _rounded(seconds: float) -> float:
-    """What is foreseen is not known to the second."""
+    """Forecasts are rounded, since they are not accurate to the second."""
     step = 1.0 if seconds < MINUTE_S else 10.0
     return max(step, round(seconds / step) * step)
 
 
 def looks_of(rule: StoppingRule | None, trials: int) -> Looks:
-    """The look that judges so many trials of a run; those that came after the last look are one more."""
+    """The look that judges this many trials of a run; trials after the last look count as one more look."""
     if rule is None:
         return Looks()
     number = len(rule.looks) + (not rule.looks or trials > rule.looks[-1])
@@ -84,7 +84,7 @@ def looks_of(rule: StoppingRule | None, trials: int) -> Looks:
 
 
 def next_look(trials: int) -> int:
-    """How many trials there are at least at the look after one at so many."""
+    """Least number of trials at the look that follows a look at this many."""
     return math.ceil(GROWTH * trials)
 
 
@@ -93,7 +93,7 @@ def undecided(judged: Sequence[Judged]) -> int:
 
 
 def look_in_words(rule: StoppingRule, judged: Sequence[Judged]) -> str:
-    """ "look 2, after 24 trials: 3 of 8 comparisons are not decided"; where trials are too few they are no look."""
+    """ "look 2, after 24 trials: 3 of 8 comparisons are not decided"; with too few trials it is not a look."""
     left, trials = undecided(judged), plural(rule.looks[-1], "trial")
     if any(one.too_few for one in judged if one.decidable):
         return f"{trials} are too few for look {len(rule.looks)} to decide everything"
@@ -106,10 +106,10 @@ def look_in_words(rule: StoppingRule, judged: Sequence[Judged]) -> str:
 class UntilDecided:
     """A course: the plan, then blocks, as the rule asks for them.
 
-    `rule` has the looks that were made in earlier sessions; the first `seen` trials are of those. Somebody may have
-    looked at them, and goes on because they decided too little: so they are judged by a look too. `judge` is asked at
-    each look, with the rule as it is then; `enough` says how many repetitions can decide everything at a look; `begins`
-    gets the forecast before the first new trial, `added` of each further block.
+    `rule` has the looks of earlier sessions; the first `seen` trials are from those sessions. A user may have looked at
+    those trials and continued because too little was decided: so they are judged by a look, too. `judge` is called at
+    each look with the current rule; `enough` returns how many repetitions can decide everything at a look; `begins`
+    receives the forecast before the first new trial, `added` that of each further block.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class UntilDecided:
         added: Callable[[Sequence[Planned]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`block_s`: what a block takes, in seconds, as far as that is known before a trial has run."""
+        """`block_s`: duration of a block in seconds, as far as known before a trial has run."""
         self._document = document
         self._treatments = [t for t in treatments if t.purpose != EXTRA]
         self._order = list(order)
@@ -136,11 +136,11 @@ class UntilDecided:
         self._planned_block_s = block_s
         self._longest_block_s = 0.0  # of this session
         self._begun = False
-        self._compared: int | None = None  # by the last judgement
+        self._compared: int | None = None  # according to the last judgement
         self._adding_since_s: float | None = None
         self._block_began_s = 0.0
         self._told: list[TrialData] = []
-        self._left: int | None = None  # comparisons that the last look of this session did not decide
+        self._left: int | None = None  # comparisons that this session's last look left undecided
         self.rule = rule
 
     @property
@@ -169,7 +169,8 @@ class UntilDecided:
             self._longest_block_s = max(self._longest_block_s, self._clock() - self._block_began_s)
 
     def close(self) -> StoppingRule:
-        """The rule as the run ends, whyever. Trials that came after the last look are judged now, which is a look."""
+        """The rule at the end of the run, whatever ended it. Trials after the last look are judged now, as another
+        look."""
         if self.rule.ended is None:
             self._look()
             self._end("interrupted")
@@ -193,14 +194,13 @@ class UntilDecided:
         return True
 
     def _begin(self) -> None:
-        """Says before the first new trial what is foreseen."""
+        """Reports the forecast before the first new trial."""
         if not self._begun and self._enough is not None:
             self._begins(self._foreseen(self._enough))
         self._begun = True
 
     def _block_s(self) -> float:
-        """What a further block takes, as far as can be foreseen: as long as the trials took on the average that there
-        are, and not less than one took in this session."""
+        """Forecast duration of a further block: the average of the trials so far, but not less than in this session."""
         took = [data.took_s for data in self._told if data.took_s is not None]
         mean_s = sum(took) / len(took) if took else 0.0
         known_s = mean_s * self._per_block if took else self._planned_block_s
@@ -224,7 +224,7 @@ class UntilDecided:
         return self._left == 0 and self.rule.looks[-1:] == (len(self._told),)
 
     def _look(self, *, to_stop: bool = False) -> None:
-        """Judges the trials. It is no look where these numbers of trials could show nothing, nor, `to_stop`, where
+        """Judges the trials. This is not a look if these numbers of trials could show nothing, nor, with `to_stop`, if
         they could not decide everything."""
         trials, looks = len(self._told), self.rule.looks
         new = not looks or trials > looks[-1]

@@ -1,4 +1,4 @@
-"""Variants: the ways in which an experiment runs its workload, and how the command line names them."""
+"""Variants: the ways in which an experiment runs its workload, and their names on the command line."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from perflab.units import duration_text, parse_duration
 
 EXECUTORS = {
     "inline": "callbacks run in the middleware's receive thread",
-    "single_threaded": "one thread waits for its subscriptions and timers, as rclcpp's SingleThreadedExecutor",
-    "static_single_threaded": "rclcpp's StaticSingleThreadedExecutor, where that still is; on rclcpp alone",
-    "events": "one thread and a queue that arriving messages feed, as iRobot's EventsExecutor",
-    "polling": "one thread that looks again and again, without sleeping; not on rclcpp and virtual",
-    "multi_threaded": "several threads, multi_threaded:N says how many; callbacks of one node exclude each other",
-    "priority": "one thread; of what is ready the callback of the highest `priority` first, as PiCAS' executor",
-    "let": "one thread; takes all that is ready and then runs it in a fixed order, as rclc's executor with semantics "
-    "LET; let:PERIOD does so at the begin of each period",
+    "single_threaded": "one thread waits for its subscriptions and timers, as in rclcpp's SingleThreadedExecutor",
+    "static_single_threaded": "rclcpp's StaticSingleThreadedExecutor, in versions that still have it; only on rclcpp",
+    "events": "one thread and a queue fed by arriving messages, as in iRobot's EventsExecutor",
+    "polling": "one thread that polls without sleeping; not on rclcpp and virtual",
+    "multi_threaded": "several threads, N in multi_threaded:N; callbacks of one node exclude each other",
+    "priority": "one thread; runs the ready callback with the highest `priority` first, as in PiCAS' executor",
+    "let": "one thread; takes everything that is ready and then runs it in a fixed order, as in rclc's executor "
+    "with LET semantics; let:PERIOD does so at the beginning of each period",
 }
-OF_ROS = frozenset({"static_single_threaded"})  # that rclcpp alone has
-# The middleware of a command that does not say by RMW_IMPLEMENTATION which one it is.
+OF_ROS = frozenset({"static_single_threaded"})  # options that only rclcpp has
+# The middleware of a command without RMW_IMPLEMENTATION.
 OWN = "own"
 WITH_THREADS = "multi_threaded"
 WITH_PERIOD = "let"
 MAX_THREADS = 64
 MIN_PERIOD_NS, MAX_PERIOD_NS = 1_000, 86_400 * 10**9
 PASS_BY = ("shared", "unique", "loaned")
-WITHIN = PASS_BY[:2]  # of a message that does not leave its process; on rclcpp of every message
+WITHIN = PASS_BY[:2]  # for messages that stay within a process; with rclcpp for every message
 FRAMINGS = ("rmw_fastrtps", "rmw_cyclonedds")
 
 
 @dataclass(frozen=True)
 class Executor:
-    """What replaces every executor of the graph; `threads`, `period_ns` None: as the graph says or the node decides."""
+    """Replaces every executor of the graph; `threads`, `period_ns` None: as in the graph, or the node's default."""
 
     kind: str
     threads: int | None = None
@@ -52,34 +52,35 @@ class Executor:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to run the workload. `middlewares` is one for all processes, or one for each in the graph's order."""
+    """One way to run the workload. `middlewares` is one for all processes, or one for each process in the graph's
+    order."""
 
     middlewares: tuple[Middleware, ...]
-    executor: Executor | None = None  # None: as the graph says; likewise pass_by
+    executor: Executor | None = None  # None: as in the graph; likewise pass_by
     intra_process: bool = False
     pass_by: str | None = None
-    service_framing: str | None = None  # None: as the middleware does by itself
-    # What carries the messages of a command; `middlewares` is then that of the nodes which conditions add.
+    service_framing: str | None = None  # None: the middleware's default
+    # The middleware of a command; `middlewares` is then that of the nodes that conditions add.
     own_middleware: str | None = None
 
     @property
     def daemons(self) -> list[Daemon]:
-        """What runs beside the processes, for their middlewares."""
+        """The daemons that the processes' middlewares need."""
         return list(dict.fromkeys(m.daemon for m in self.middlewares if m.daemon is not None))
 
     def middleware_of(self, process: int) -> Middleware:
-        """That of the graph's process of this index; processes that conditions added have the first one's."""
+        """The middleware of the graph's process with this index; processes added by conditions use the first one's."""
         return self.middlewares[process] if 1 < len(self.middlewares) > process else self.middlewares[0]
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from other variants."""
+        """Identifies it among the variants."""
         middlewares = tuple((m.name, tuple(sorted(m.options.items()))) for m in self.middlewares)
         return middlewares, self.executor_name, self.ipc, self.pass_by, self.service_framing, self.own_middleware
 
     @property
     def runtime(self) -> str:
-        """perflab-node's; that of the first process, where a graph is half ROS 2."""
+        """perflab-node's middleware; the first process's, if part of a graph is ROS 2."""
         return self.middlewares[0].runtime
 
     @property
@@ -100,7 +101,7 @@ class Variant:
 
     @property
     def words(self) -> str:
-        """What was asked for, in short: "cyclonedds, events, ipc on, by unique"."""
+        """The request in short: "cyclonedds, events, ipc on, by unique"."""
         asked = (
             self.middleware_name,
             self.executor_name,
@@ -122,7 +123,7 @@ def product_of(
     framing: str | None = None,
     serving: Collection[int] | None = None,
 ) -> tuple[Variant, ...]:
-    """Every combination of what was asked for; what stands last varies first. `serving` as of `common_framing`.
+    """Every combination of the requested values; the last one varies first. `serving` as of `common_framing`.
 
     Raises Unavailable.
     """
@@ -134,17 +135,17 @@ def product_of(
 
 
 def parse_executors(text: str | None) -> tuple[Executor | None, ...]:
-    """Those of "inline,multi_threaded:4". Raises BadInput."""
+    """The executors in "inline,multi_threaded:4". Raises BadInput."""
     return (None,) if text is None else tuple(_executor(word) for word in _words(text, "--executor"))
 
 
 def parse_ipc(text: str) -> tuple[bool, ...]:
-    """Off and on, of "off,on". Raises BadInput."""
+    """False and True, from "off,on". Raises BadInput."""
     return tuple(word == "on" for word in _words(text, "--ipc", ("on", "off")))
 
 
 def parse_pass_by(text: str | None) -> tuple[str | None, ...]:
-    """Ways to hand over a message, of "shared,unique". Raises BadInput."""
+    """The ways to pass a message in "shared,unique". Raises BadInput."""
     return (None,) if text is None else _words(text, "--pass-by", PASS_BY)
 
 
@@ -156,13 +157,15 @@ def parse_framing(text: str | None) -> str | None:
 def _executor(word: str) -> Executor:
     kind, colon, number = word.partition(":")
     if kind not in EXECUTORS:
-        raise BadInput(f"no executor named {kind!r}; there are {', '.join(EXECUTORS)}")
+        raise BadInput(f"unknown executor {kind!r}; choose from {', '.join(EXECUTORS)}")
     if not colon:
         return Executor(kind)
     if kind == WITH_PERIOD:
         return Executor(kind, period_ns=_period(word, number))
     if kind != WITH_THREADS:
-        raise BadInput(f"--executor {word!r}: only {WITH_THREADS} has a number of threads, and {WITH_PERIOD} a period")
+        raise BadInput(
+            f"--executor {word!r}: only {WITH_THREADS} has a number of threads, and only {WITH_PERIOD} a period"
+        )
     if not (number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MAX_THREADS):
         raise BadInput(f"--executor {word!r}: the number of threads is not within 1..{MAX_THREADS}")
     if number.startswith("0"):
@@ -184,7 +187,7 @@ def _known(word: str, option: str, known: Sequence[str]) -> str:
 
 
 def _words(text: str, option: str, known: Sequence[str] = ()) -> tuple[str, ...]:
-    """Those of "a,b", each once, and of what there is where that is known. Raises BadInput."""
+    """The words of "a,b" without duplicates, checked against the known ones if those are given. Raises BadInput."""
     words = tuple(_known(word.strip(), option, known) for word in text.split(","))
     if len(set(words)) != len(words):
         raise BadInput(f"{option} {text!r} names one twice; use --trials to repeat it")

@@ -1,4 +1,4 @@
-"""An advised assignment of threads as an experiment of its own: the same variant beside the same disturbance."""
+"""A recommended assignment of threads as an experiment of its own: the same variant under the same disturbance."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from perflab.results.files import Manifest
 from perflab.runs.display import Display
 from perflab.statistics.advice import THREADS
 
-# Of an experiment, what says how much is run besides.
+# Keys of an experiment that define what else is run.
 _NOT_KEPT = ("until_decided", "until_clear", "at_most", "quick", "sweep", "pass_by", "ipc", "executors")
 
 
 def written(manifest: Manifest, situation: Situation, advised: Tried, trials: int) -> dict[str, Any]:
-    """The experiment, as a file would have it. Raises BadInput for a run that does not say what it was."""
+    """The experiment, in the form of a file. Raises BadInput for a run that did not record its experiment."""
     if manifest.experiment.written is None:
-        raise BadInput(f"{manifest.run} does not say of which experiment it is; it cannot be tried again")
+        raise BadInput(f"{manifest.run} did not record its experiment; it cannot be tried again")
     kept = {key: value for key, value in manifest.experiment.written.items() if key not in _NOT_KEPT}
     variant = {"executors": situation.executor, "ipc": situation.ipc, "pass_by": situation.pass_by}
     return {
@@ -54,7 +54,7 @@ def run(
     display: Display,
     command_line: Sequence[str],
 ) -> RunResult:
-    """Runs it; that trials fail is a result. Raises BadInput, Unavailable, Interrupted."""
+    """Runs it; failed trials are results. Raises BadInput, Unavailable, Interrupted."""
     asked = Written(written(manifest, situation, advised, trials))
     workload = workload_of(manifest.run, manifest, asked, native)
     experiment = build(asked, native, output=None, command_line=command_line, workload=workload)

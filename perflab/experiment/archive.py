@@ -1,7 +1,8 @@
-"""A run as one file: the same run gives the same bytes, every file in it has its sum, and reading back proves it.
+"""A run as one file: the same run gives the same bytes, every file in it has its checksum, and reading it back verifies
+it.
 
-The archive is a tar of one folder, the run's name, with its files in order, without owners, and with the time at which
-the run began; `SHA256SUMS` comes last, in the format of sha256sum.
+The archive is a tar of one folder with the run's name, with its files in order, without owners, and with the time at
+which the run began; `SHA256SUMS` comes last, in the format of sha256sum.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _DAMAGED = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzip
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive, or what was made of it, and what was found in it: the run's name, its files, their bytes."""
+    """An archive, written or read: the run's name, its files, their bytes."""
 
     path: str
     run: str
@@ -52,13 +53,13 @@ class Archive:
 
 
 def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Archive:
-    """Writes the archive and reads it back. Raises BadInput, and PerflabError with nothing left behind.
+    """Writes the archive and reads it back. Raises BadInput, and PerflabError, leaving nothing behind.
 
-    The caller makes sure that the run does not go on.
+    The caller makes sure that the run is not in progress.
     """
     _check_output(run, output)
     if not with_records and not run.summary.is_file():
-        raise BadInput(f"{run.path} has no {SUMMARY}: its numbers are in the records alone, which must not be left out")
+        raise BadInput(f"{run.path} has no {SUMMARY}: its numbers are only in the records, which must not be left out")
     begun = _begun(run.read_manifest())
     name = run.path.resolve().name
     try:
@@ -70,7 +71,7 @@ def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Arch
             os.fsync(raw.fileno())
             read = _read(temporary, output.name)
             if read.sums != sums:
-                raise PerflabError(f"{output} differs from {run.path} when it is read back: is the disk sound?")
+                raise PerflabError(f"{output} differs from {run.path} when it is read back; check the disk")
             _publish(temporary, output)
     except OSError as error:
         raise PerflabError(f"cannot write {output}: {error.strerror or error}") from error
@@ -78,14 +79,15 @@ def write(run: RunDirectory, output: Path, *, with_records: bool = True) -> Arch
 
 
 def check(path: Path) -> Archive:
-    """Reads a whole archive and compares every sum. Raises BadInput for no archive, PerflabError for a wrong one."""
+    """Reads a whole archive and verifies every checksum. Raises BadInput for a file that is not an archive,
+    PerflabError for a damaged one."""
     return _read(path, str(path))
 
 
 def extract(path: Path, output: Path | None) -> Archive:
-    """Unpacks an archive into the run directory `output`, by default one of the run's name; whole or not at all.
+    """Unpacks an archive into the run directory `output`, by default one with the run's name; completely or not at all.
 
-    Raises BadInput and PerflabError. Nothing but plain files and folders below the run is ever made.
+    Raises BadInput and PerflabError. Creates only plain files and folders below the run.
     """
     folder = output if output is not None else Path(_run_name(path))
     if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
@@ -95,7 +97,7 @@ def extract(path: Path, output: Path | None) -> Archive:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
     except FileExistsError as error:
-        raise BadInput(f"{temporary} exists, from unpacking that was not finished; remove it") from error
+        raise BadInput(f"{temporary} exists, from an unfinished unpacking; remove it") from error
     except OSError as error:
         raise BadInput(f"cannot make {folder}: {error.strerror}") from error
     try:
@@ -123,7 +125,7 @@ def _check_output(run: RunDirectory, output: Path) -> None:
 
 
 def _begun(manifest: Manifest) -> int:
-    """When the run began, in seconds since 1970; 0 where the manifest does not say."""
+    """When the run began, in seconds since 1970; 0 if the manifest does not say."""
     try:
         return int(datetime.fromisoformat(str(manifest.created_utc)).timestamp())
     except ValueError:
@@ -131,7 +133,7 @@ def _begun(manifest: Manifest) -> int:
 
 
 def _files(root: Path, with_records: bool) -> list[PurePosixPath]:
-    """Files and folders below a run, folders before what is in them. Raises BadInput for what cannot be archived."""
+    """Files and folders below a run, folders before their content. Raises BadInput for what cannot be archived."""
     found: list[PurePosixPath] = []
     for folder, folders, files in os.walk(root, onerror=_raise):
         folders.sort()
@@ -147,7 +149,7 @@ def _files(root: Path, with_records: bool) -> list[PurePosixPath]:
             if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
                 raise BadInput(f"{path} is neither a file nor a directory; remove it from the run first")
             if not name.isprintable():
-                raise BadInput(f"{str(path)!r} has a name that cannot be printed; rename it first")
+                raise BadInput(f"{str(path)!r} has an unprintable name; rename it first")
             found.append(relative)
     return sorted(found)
 
@@ -158,12 +160,12 @@ def _raise(error: OSError) -> None:
 
 @contextlib.contextmanager
 def _temporary(output: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file beside the output that is gone at the end, whatever happens."""
+    """A new file beside the output, which is removed at the end in any case."""
     temporary = output.with_name(f".{output.name}.tmp")
     try:
         raw = temporary.open("xb")
     except FileExistsError:
-        raise BadInput(f"{temporary} exists, from an archive that was not finished; remove it") from None
+        raise BadInput(f"{temporary} exists, from an unfinished archive; remove it") from None
     try:
         with raw:
             yield temporary, raw
@@ -172,7 +174,7 @@ def _temporary(output: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def _publish(temporary: Path, output: Path) -> None:
-    """Gives the file its name, which nobody may have taken meanwhile."""
+    """Gives the file its name, unless another file has taken it meanwhile."""
     try:
         os.link(temporary, output)
     except FileExistsError:
@@ -188,7 +190,7 @@ def _publish(temporary: Path, output: Path) -> None:
 
 @contextlib.contextmanager
 def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
-    """Without the name and the time that gzip would keep."""
+    """Without the name and the time that gzip would store."""
     if name.endswith(".xz"):
         with lzma.LZMAFile(raw, "wb", preset=6) as packed:
             yield cast(BinaryIO, packed)
@@ -198,7 +200,7 @@ def _compressed(raw: BinaryIO, name: str) -> Iterator[BinaryIO]:
 
 
 def _write_tar(packed: BinaryIO, root: Path, name: str, paths: list[PurePosixPath], begun: int) -> dict[str, str]:
-    """Writes all files and their sums; returns the sums by path below the run."""
+    """Writes all files and their checksums; returns the checksums by path below the run."""
     sums: dict[str, str] = {}
     with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar:
         tar.addfile(_member(name, begun, folder=True))
@@ -232,19 +234,19 @@ def _member(name: str, begun: int, *, folder: bool = False) -> tarfile.TarInfo:
 
 
 def _run_name(path: Path) -> str:
-    """The folder that an archive holds. Raises BadInput."""
+    """The folder in an archive. Raises BadInput."""
     with _damage_told(str(path)), _unpacked(path) as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
         first = tar.next()
         if first is None:
-            raise BadInput(f"{path} is no archive of a run: it is empty")
+            raise BadInput(f"{path} is not an archive of a run: it is empty")
         return _parts(first, str(path))[0]
 
 
 @contextlib.contextmanager
 def _unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """The tar in an archive. Raises BadInput; ReadError where it is compressed in no known way."""
+    """The tar in an archive. Raises BadInput; ReadError for an unknown compression."""
     if not path.is_file():
-        raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is no file; name an archive")
+        raise BadInput(f"no archive {path}" if not path.exists() else f"{path} is not a file; name an archive")
     try:
         with path.open("rb") as file:
             magic = file.read(6)
@@ -265,15 +267,15 @@ def _damage_told(name: str) -> Iterator[None]:
     try:
         yield
     except tarfile.ReadError as error:
-        raise BadInput(f"{name} is no archive of a run, or damaged: {error}") from error
+        raise BadInput(f"{name} is not an archive of a run, or damaged: {error}") from error
     except _DAMAGED as error:
         raise PerflabError(f"{name} is damaged: {error}") from error
 
 
 def _read(path: Path, name: str, target: Path | None = None) -> Archive:
-    """Reads everything, compares all sums, and writes the files below `target` where there is one.
+    """Reads everything, verifies all checksums, and writes the files below `target` if there is one.
 
-    Raises BadInput, PerflabError; OSError where `target` cannot be written.
+    Raises BadInput, PerflabError; OSError if `target` cannot be written.
     """
     sums: dict[str, str] = {}
     listed: dict[str, str] | None = None
@@ -285,7 +287,7 @@ def _read(path: Path, name: str, target: Path | None = None) -> Archive:
             run = run or parts[0]
             inside = "/".join(parts[1:])
             if parts[0] != run or inside in sums or (listed is not None and inside == SUMS):
-                raise BadInput(f"{name} is no archive of a run: {member.name!r} does not belong there")
+                raise BadInput(f"{name} is not an archive of a run: {member.name!r} does not belong there")
             if member.isdir():
                 if target is not None:
                     (target / inside).mkdir(parents=True, exist_ok=True)
@@ -299,31 +301,31 @@ def _read(path: Path, name: str, target: Path | None = None) -> Archive:
                 continue
             sums[inside] = _copy(file, None if target is None else target / inside)
             size += member.size
-        while packed.read(CHUNK):  # only its end tells whether the compressed file is whole
+        while packed.read(CHUNK):  # only its end shows whether the compressed file is complete
             pass
     if run is None or listed is None or MANIFEST not in sums:
-        raise BadInput(f"{name} is no archive of a run: it lacks {SUMS if listed is None else MANIFEST}")
+        raise BadInput(f"{name} is not an archive of a run: it lacks {SUMS if listed is None else MANIFEST}")
     for path_ in sorted(set(sums) | set(listed)):
         if path_ not in sums:
             raise PerflabError(f"{name} is damaged: {path_} is missing")
         if sums[path_] != listed.get(path_):
-            raise PerflabError(f"{name} is damaged: {path_} is not what {SUMS} says")
+            raise PerflabError(f"{name} is damaged: {path_} differs from its checksum in {SUMS}")
     return Archive(name, run, sums, size)
 
 
 def _parts(member: tarfile.TarInfo, name: str) -> tuple[str, ...]:
-    """The components of a member's name. Raises BadInput for what could reach outside of the run."""
+    """The components of a member's name. Raises BadInput for a path that could leave the run."""
     parts = tuple(member.name.split("/"))
     plain = member.isreg() or member.isdir()
     if not plain or any(part in ("", ".", "..") or not part.isprintable() for part in parts):
-        raise BadInput(f"{name} is no archive of a run: {member.name!r} is not a plain file below it")
+        raise BadInput(f"{name} is not an archive of a run: {member.name!r} is not a plain file below it")
     if member.isreg() and len(parts) < 2:
-        raise BadInput(f"{name} is no archive of a run: {member.name!r} is not in a folder")
+        raise BadInput(f"{name} is not an archive of a run: {member.name!r} is not in a folder")
     return parts
 
 
 def _copy(source: IO[bytes], target: Path | None) -> str:
-    """Reads a member to its end, into a new file where one is named; returns its sum."""
+    """Reads a member to its end, into a new file if one is named; returns its checksum."""
     digest = hashlib.sha256()
     with contextlib.ExitStack() as stack:
         file = None
@@ -342,6 +344,6 @@ def _sums(text: bytes, name: str) -> dict[str, str]:
     for line in text.decode("utf-8", errors="replace").splitlines():
         digest, gap, path = line.partition("  ")
         if not gap or len(digest) != 64 or path in listed:
-            raise BadInput(f"{name} is no archive of a run: {SUMS} holds {line[:80]!r}")
+            raise BadInput(f"{name} is not an archive of a run: {SUMS} has the line {line[:80]!r}")
         listed[path] = digest
     return listed

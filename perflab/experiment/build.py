@@ -1,4 +1,4 @@
-"""From what the user wrote to an experiment that can run: everything named is found, everything is judged together."""
+"""From the user's input to a runnable experiment: finds everything named, and checks everything together."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ RMW = "RMW_IMPLEMENTATION"
 
 
 def named(words: Sequence[str]) -> Written:
-    """The experiment that a word means, a file or a name of the catalog; or a workload. Raises BadInput."""
+    """The experiment that a word names, a file or a catalog name; or a workload. Raises BadInput."""
     experiments = {entry.name: entry.path for entry in catalog.experiments()}
     topologies = {entry.name for entry in catalog.topologies()}
     for word in words:
@@ -69,7 +69,7 @@ def named(words: Sequence[str]) -> Written:
         path = experiments[word] if in_catalog else find(word)
         if in_catalog or is_experiment(path):
             if len(words) > 1:
-                raise BadInput(f"{word!r} is an experiment; it stands alone")
+                raise BadInput(f"{word!r} is an experiment; it cannot be combined")
             return read(path)
     return Written({"workload": list(words)}, given=frozenset({"workload"}))
 
@@ -91,7 +91,7 @@ def build(
     command_line: Sequence[str],
     workload: Workload | None = None,
 ) -> Experiment:
-    """The experiment of a file and of options. `workload` is given where a run is resumed.
+    """The experiment from a file and options. `workload` is given if a run is resumed.
 
     Raises BadInput, Unavailable.
     """
@@ -132,7 +132,7 @@ def build(
     else:
         with written.at("breaking_point"):
             search = _search(document, asked, native, loaded)
-        # What is planned beforehand are the baselines; the ends of the range are there to be judged before the start.
+        # Only baselines are planned beforehand; the ends of the range are judged before the start.
         alone = document.model_copy(update={"conditions": [], "mitigations": [], "observer_control": False})
         found = design.treatments(alone, variants, loaded, variant_of) if document.baseline else []
         goal = search.goal
@@ -165,7 +165,7 @@ def build(
 def _check_judged_by(
     written: Written, document: Document, figures: Mapping[str, str], observing: frozenset[str]
 ) -> None:
-    """Criteria of success, and the metrics that are compared. Raises BadInput."""
+    """Criteria of success, and the compared metrics. Raises BadInput."""
     for number, text in enumerate(document.success):
         with written.at("success", number):
             parse_criterion(text, figures=figures, observers=observing)
@@ -175,47 +175,47 @@ def _check_judged_by(
 
 
 def _threads(document: Document, loaded: Workload) -> tuple[scheduling.ThreadRequest, ...]:
-    """How the threads of all trials shall be scheduled. Raises BadInput."""
+    """The scheduling of the threads of all trials. Raises BadInput."""
     if document.threads and (factor := f"{factors.WORKLOAD}.{factors.THREADS}") in document.factors:
-        raise BadInput(f"--thread {document.threads[0]!r} is beside the factor {factor}; leave one of them out")
+        raise BadInput(f"--thread {document.threads[0]!r} conflicts with the factor {factor}; leave one of them out")
     return scheduling.parse(document.threads, loaded.graph.processes, scheduling.names_in(loaded.graph))
 
 
 def _common(settings: Settings, treatments: Sequence[Treatment]) -> Settings:
-    """With the duration of all trials where the workload demands the same of each; what it demands of one is pinned
+    """Sets the duration of all trials if the workload demands the same of each; the demands of single trials are pinned
     there."""
     durations = {settings.pinned(t.pins).duration_ns for t in treatments}
     return replace(settings, duration_ns=durations.pop()) if len(durations) == 1 else settings
 
 
 def _rule(written: Written, document: Document) -> StoppingRule | None:
-    """By which blocks are added, where that is asked for. Raises BadInput."""
+    """The rule by which blocks are added, if requested. Raises BadInput."""
     if document.until_decided:
         return StoppingRule(from_start=True, at_most_s=document.at_most / NS_PER_S)
     if "at_most" in written.mapping:
-        raise written.refuse("at_most", " says how long until_decided adds repetitions for, and goes with it")
+        raise written.refuse("at_most", " limits how long until_decided adds repetitions; it needs until_decided")
     return None
 
 
 def _rule_of(
     manifest: Manifest, experiment: Experiment, until_decided: bool, at_most_s: float | None
 ) -> StoppingRule | None:
-    """That of a run that goes on, with what is asked for now. Raises BadInput."""
+    """The rule of a resumed run, with the present request. Raises BadInput."""
     rule = manifest.rule
     if rule is None and until_decided:
         rule = StoppingRule(from_start=False, at_most_s=experiment.document.at_most / NS_PER_S)
     if rule is None:
         if at_most_s is not None:
-            raise BadInput("--at-most says how long --until-decided adds repetitions for, and goes with it")
+            raise BadInput("--at-most limits how long --until-decided adds repetitions; it needs --until-decided")
         return None
     _check_comparable(replace(experiment, rule=rule))
     return replace(rule, ended=None, at_most_s=rule.at_most_s if at_most_s is None else at_most_s)
 
 
 def _check_comparable(experiment: Experiment) -> None:
-    """Whether there is what a rule can decide, if there is a rule. Raises BadInput."""
+    """Checks that a rule, if there is one, has something to decide. Raises BadInput."""
     if experiment.rule is not None and experiment.search is not None:
-        raise BadInput("--until-decided: a search decides by itself how many trials it needs")
+        raise BadInput("--until-decided: a search decides itself how many trials it needs")
     if experiment.rule is not None and not planned_pairs(experiment.order, experiment.workload.name):
         raise BadInput("--until-decided: nothing is compared here; name a condition, several variants or levels")
 
@@ -224,7 +224,7 @@ def _at_high(document: Document, asked: BreakingPoint) -> Document:
     """The document with the searched factor at the end of its range, as one of its factors. Raises BadInput."""
     path = asked.factor
     if path in document.factors:
-        raise BadInput(f"--factor {path} is what is searched; leave its levels out of `factors`")
+        raise BadInput(f"--factor {path} is searched; leave its levels out of `factors`")
     for end in (asked.low, asked.high):
         design.check_factors(document.model_copy(update={"factors": {path: [end]}}))
     return document.model_copy(update={"factors": {**document.factors, path: [asked.high]}})
@@ -239,38 +239,36 @@ def resumed(
     until_decided: bool = False,
     at_most_s: float | None = None,
 ) -> tuple[Experiment, Earlier]:
-    """The experiment of a run that is not complete, and what it has already. Raises BadInput where it cannot go on.
+    """The experiment of an incomplete run, and its existing trials. Raises BadInput if it cannot be resumed.
 
-    `until_decided` adds that rule where the run does not have it; `at_most_s` is how long this session may take.
+    `until_decided` adds that rule if the run has none; `at_most_s` is how long this session may take.
     """
     manifest = directory.read_manifest()
     if manifest.experiment.written is None or manifest.run_id is None:
-        raise BadInput(f"{directory.manifest} is of a version that could not be resumed; run it anew")
+        raise BadInput(f"{directory.manifest} is from a version whose runs cannot be resumed; run it again")
     written = Written(dict(manifest.experiment.written))
     workload = workload_of(word, manifest, written, native)
     match controller.controller_state(manifest, host):
         case controller.RUNNING:
             raise BadInput(f"run {word!r} is still running (pid {manifest.controller and manifest.controller.pid})")
         case controller.ELSEWHERE:
-            raise BadInput(
-                f"run {word!r} is of another machine; its trials could not be compared with those of this one"
-            )
+            raise BadInput(f"run {word!r} is from another machine; its trials would not be comparable with new ones")
     experiment = build(written, native, output=None, command_line=command_line, workload=workload)
     experiment = possible(experiment.named(manifest.name), host)
     if planned_trials(experiment.order, experiment.settings.seed) != manifest.trials[: len(experiment.order)]:
-        raise BadInput(f"run {word!r} was planned by another version of perflab, or with other rights; run it anew")
+        raise BadInput(f"run {word!r} was planned by another version of perflab, or with other rights; run it again")
     for now in (m.used for variant in experiment.variants for m in variant.middlewares):
         known = [m for m in manifest.middlewares if (m.name, m.options) == (now.name, now.options)]
         before = known[0] if known else UsedMiddleware(name=now.name)
         if before.version != now.version:
             raise BadInput(
-                f"run {word!r} had {now.name} {before.version}, and here is {now.version}: its trials could not be "
-                "compared"
+                f"run {word!r} used {now.name} {before.version}, but this machine has {now.version}: its trials "
+                "would not be comparable"
             )
         if (before.prefix, before.sha256) != (now.prefix, now.sha256):
             raise BadInput(
-                f"run {word!r} had another build of {now.name} than {now.library or 'that of the machine'} is now: its "
-                "trials could not be compared"
+                f"run {word!r} used another build of {now.name} than the present "
+                f"{now.library or 'that of the machine'}: its trials would not be comparable"
             )
     rule = _rule_of(manifest, experiment, until_decided, at_most_s)
     experiment = replace(experiment, rule=rule)
@@ -280,7 +278,7 @@ def resumed(
             raise BadInput(f"run {word!r} left something behind that cannot be removed: {left.problem}")
     run_id, manifest = manifest.run_id, replace(manifest, rule=rule)
     take_over(manifest, directory, host)
-    directory.summary.unlink(missing_ok=True)  # it would not be true of what is added
+    directory.summary.unlink(missing_ok=True)  # it would not hold for what is added
     try:
         finished = finished_trials(directory, manifest)
     except DAMAGE as error:
@@ -289,7 +287,7 @@ def resumed(
 
 
 def workload_of(word: str, manifest: Manifest, written: Written, native: Native) -> Workload:
-    """The workload that a run had, which is called `word`. Raises BadInput where its kind makes another one now."""
+    """The workload of a run with the name `word`. Raises BadInput if its kind now makes a different one."""
     kept = manifest.workload
     workload: Workload = Made(Graph(dict(kept.graph)), called=kept.name, sources=kept.sources)
     if kept.kind != workload.kind:
@@ -299,21 +297,19 @@ def workload_of(word: str, manifest: Manifest, written: Written, native: Native)
 
 def _search(document: Document, asked: BreakingPoint, native: Native, workload: Workload) -> SearchPlan:
     """The search that a document asks for. Raises BadInput."""
-    from perflab.design import breaking_point  # scipy takes a second to import, and other experiments need none
+    from perflab.design import breaking_point  # scipy takes a second to import, and other experiments do not need it
 
     path = asked.factor
     observers = design.observers(document)
     if apart := [o.name for o in observers if o.extra]:
-        raise BadInput(
-            f"--observer {apart[0]} gets trials of its own, and a search has none; use {apart[0]}:trials=all"
-        )
+        raise BadInput(f"--observer {apart[0]} gets its own trials, but a search has none; use {apart[0]}:trials=all")
     figures = key_figures.kinds(key_figures.declared(workload.graph.document))
     goal = breaking_point.goal_of_document(
         document, asked, machine_cpus(Host().facts()), figures, {o.name for o in observers}
     )
 
     def at_level(level: Scalar) -> list[Treatment]:
-        # Of the workload itself a level makes baselines, unless it is searched under conditions.
+        # A level of the workload itself makes baselines, unless the search has conditions.
         changes = {"factors": {**document.factors, path: [level]}, "observer_control": False}
         of_level = document.model_copy(update={**changes, "baseline": not document.conditions})
         variants = _variants(Written({}), of_level, native, workload)
@@ -325,21 +321,21 @@ def _search(document: Document, asked: BreakingPoint, native: Native, workload: 
         except BadInput as error:
             raise BadInput(f"{option} {goal.level(level)}: {error}") from error
         if other := next((t.variant.words for t in made if path not in t.factors), None):
-            raise BadInput(f"--factor {path} changes nothing of {other}; search on what it is of alone")
+            raise BadInput(f"--factor {path} does not affect {other}; search only on what it affects")
     return SearchPlan(goal, functools.cache(at_level), len(made))
 
 
 def _same(word: str, kind: str, document: Document, native: Native, before: Workload) -> Workload:
-    """The workload of a run that goes on, made again of its parameters. Raises BadInput where it is not what it was."""
+    """The workload of a resumed run, made again from its parameters. Raises BadInput if it has changed."""
     if isinstance(document.workload, list):
-        raise BadInput(f"run {word!r} is damaged: its workload is of kind {kind!r}, and its experiment names a graph")
+        raise BadInput(f"run {word!r} is damaged: its workload is of kind {kind!r}, but its experiment names a graph")
     now = _load(Written({}), document, native)
     for source, again in zip_longest(before.sources, now.sources):
         if source != again:
             changed = (source or again).path
-            raise BadInput(f"run {word!r} cannot go on: {changed} is not what it was; run it anew")
+            raise BadInput(f"run {word!r} cannot be resumed: {changed} has changed; run it again")
     if now.graph != before.graph:
-        raise BadInput(f"run {word!r} cannot go on: this version of perflab generates another graph; run it anew")
+        raise BadInput(f"run {word!r} cannot be resumed: this version of perflab generates another graph; run it again")
     return now
 
 
@@ -354,25 +350,25 @@ def _load(written: Written, document: Document, native: Native) -> Workload:
 
 
 def _check_alone(asked: Any, name: str) -> None:
-    """Whether the bare name of a generated workload is that of a graph, too. Raises BadInput."""
+    """Whether the name of a generated workload is also that of a graph. Raises BadInput."""
     if asked not in (name, [name]):
         return
     there = next((entry.path for entry in catalog.topologies() if entry.name == name), Path(name))
     if there.is_file():
         path = there if there.is_absolute() else f"./{there}"
         raise BadInput(
-            f"workload {name!r} is a generated one and the file {path}; write {path} for the file, "
+            f"workload {name!r} is both a generated one and the file {path}; write {path} for the file, "
             f"{name}:key=value for the other"
         )
 
 
 def _variant_of(workload: Workload, native: Native) -> Callable[[Variant, Mapping[str, Scalar]], Variant]:
-    """What becomes of a variant at levels of the workload's factors: some workloads leave no choice."""
+    """A variant at levels of the workload's factors: some workloads leave no choice."""
     middleware = functools.cache(lambda name: select(name, (), native)[0])
 
     def pinned(variant: Variant, levels: Mapping[str, Scalar]) -> Variant:
         pins = workload.at(levels).pins
-        if pins.executor is not None and variant.executor is not None:  # None: as the graph says, which is the same
+        if pins.executor is not None and variant.executor is not None:  # None: as in the graph, which is the same
             variant = replace(variant, executor=Executor(pins.executor))
         if pins.middleware is not None and variant.middleware_name != pins.middleware:
             variant = replace(variant, middlewares=middleware(pins.middleware), service_framing=None)
@@ -382,7 +378,7 @@ def _variant_of(workload: Workload, native: Native) -> Callable[[Variant, Mappin
 
 
 def _check_pins(written: Written, document: Document, workload: Workload) -> None:
-    """Whether each variant that was named would run at some level. Raises BadInput."""
+    """Checks that each named variant would run at some level. Raises BadInput."""
     factors = document.factors
     if document.breaking_point is not None:
         factors = {**factors, document.breaking_point.factor: [document.breaking_point.low]}
@@ -403,7 +399,7 @@ def _check_pins(written: Written, document: Document, workload: Workload) -> Non
 def _check_variants(
     written: Written, document: Document, loaded: Workload, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]
 ) -> None:
-    """Whether the workload runs in all of these ways. Raises BadInput."""
+    """Checks that the workload can run in all of these ways. Raises BadInput."""
     _check_pins(written, document, loaded)
     with written.at("executors"):
         _check_executors(variants)
@@ -413,7 +409,7 @@ def _check_variants(
 
 
 def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
-    """Whether each middleware has each executor: every combination of them runs. Raises BadInput."""
+    """Checks that each middleware has each executor: every combination of them runs. Raises BadInput."""
     for variant, _ in variants:
         executor = variant.executor
         lacking = next((m.name for m in variant.middlewares if m.runtime != ROS), None)
@@ -421,13 +417,13 @@ def _check_executors(variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -
             others = {v.middleware_name for v, _ in variants if all(m.runtime == ROS for m in v.middlewares)}
             apart = f"with --middleware {','.join(sorted(others)) or 'rclcpp'} alone"
             raise BadInput(
-                f"--executor {executor.name} is rclcpp's, and every executor runs on every middleware that is listed: "
-                f"{lacking} has none; leave it out here, and run it {apart}; perflab compare shows both"
+                f"--executor {executor.name} is rclcpp's, and every executor runs on every listed middleware: "
+                f"{lacking} has no such executor; leave it out here, and run it {apart}; perflab compare shows both"
             )
 
 
 def _check_messages(document: Document, graph: Graph, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
-    """Whether each runtime can send the graph's messages in the way that is asked. Raises BadInput."""
+    """Checks that each runtime can send the graph's messages in the requested way. Raises BadInput."""
     factor = f"{factors.WORKLOAD}.{factors.SERIALIZATION}"
     asked = {document.serialization, graph.document.get(factors.SERIALIZATION), *document.factors.get(factor, ())}
     for variant, _ in variants:
@@ -441,18 +437,18 @@ def _check_messages(document: Document, graph: Graph, variants: Sequence[tuple[V
 
 
 def _check_keys(document: Document, graph: Graph, variants: Sequence[tuple[Variant, Mapping[str, Scalar]]]) -> None:
-    """Whether each middleware has topics with keys, where these are asked for. Raises BadInput."""
+    """Checks that each middleware supports keyed topics, if they are requested. Raises BadInput."""
     levels = document.factors.get(f"{factors.WORKLOAD}.{factors.KEYED}", [graph.document.get(factors.KEYED, False)])
     if not any(map(factors.is_keyed, levels)):
         return
     for variant, _ in variants:
         lacking = next((m.name for m in variant.middlewares if not m.instances), None)
         if lacking is not None:
-            raise BadInput(f"{factors.KEYED}: {lacking} has no instances, which keys tell apart; leave either out")
+            raise BadInput(f"{factors.KEYED}: {lacking} has no instances, so it cannot use keys; leave either out")
 
 
 def _check_policies(treatments: Iterable[Treatment]) -> None:
-    """Whether each middleware has the QoS of the graph, by what it declares. Raises Unavailable."""
+    """Checks that each middleware supports the QoS of the graph, according to its declaration. Raises Unavailable."""
     for treatment in treatments:
         middlewares = treatment.variant.middlewares  # one for all processes, or one for each
         for process, middleware in zip(treatment.graph.document["processes"], cycle(middlewares)):
@@ -462,15 +458,16 @@ def _check_policies(treatments: Iterable[Treatment]) -> None:
 
 
 def _check_filters(treatments: Iterable[Treatment]) -> None:
-    """Whether each middleware has content filters, where subscriptions of the graph have one. Raises Unavailable."""
+    """Checks that each middleware supports content filters, if subscriptions of the graph have one. Raises
+    Unavailable."""
     for treatment in treatments:
         middlewares = treatment.variant.middlewares
         for process, middleware in zip(treatment.graph.document["processes"], cycle(middlewares)):
             filtered = [s for node in process["nodes"] for s in node["subscriptions"] if "filter" in s]
             if filtered and not middleware.filters:
                 raise Unavailable(
-                    f"topic {filtered[0]['topic']}: {middleware.name} has no content filters; leave the filter out, or "
-                    "use a middleware that has them, like cyclonedds or fastdds"
+                    f"topic {filtered[0]['topic']}: {middleware.name} has no content filters; leave the filter "
+                    "out, or use a middleware with filters, like cyclonedds or fastdds"
                 )
             if filtered and treatment.variant.intra_process:
                 raise Unavailable(
@@ -479,7 +476,7 @@ def _check_filters(treatments: Iterable[Treatment]) -> None:
                 )
 
 
-# What is said of a graph or of its processes, and of nothing else.
+# Options that apply only to a graph or its processes.
 _OF_GRAPHS = (
     "executors", "ipc", "pass_by", "service_framing", "threads", "assignments", "lock_memory", "name_threads",
     "measure", "thresholds", "message_path", "serialization",
@@ -487,20 +484,24 @@ _OF_GRAPHS = (
 
 
 def _check_of_command(written: Written, document: Document, command: CommandParameters) -> None:
-    """What a command cannot be asked for. Raises BadInput."""
+    """Rejects options that do not apply to a command. Raises BadInput."""
     for key in _OF_GRAPHS:
         if key in written.mapping:
-            raise written.refuse(key, ": is of graphs, whose nodes perflab runs itself; this workload is a command")
+            raise written.refuse(
+                key, ": applies to graphs, whose nodes perflab runs itself; this workload is a command"
+            )
     variables = [command.environment, *(one.environment for one in command.commands.values())]
     if any(DOMAIN in own for own in variables) or f"{ENVIRONMENT}{DOMAIN}" in document.factors:
         where = written.where(("workload", "environment"))
-        raise BadInput(f"{where}: {DOMAIN} is perflab's to set: each trial has a domain of its own")
+        raise BadInput(f"{where}: perflab sets {DOMAIN}: each trial has its own domain")
     if "middlewares" in written.mapping and not design.adds_nodes(document):
         raise written.refuse(
             "middlewares", ": a command brings its own middleware, and no condition here adds nodes that need one"
         )
     if len(document.middlewares) > 1 or "+" in document.middlewares[0]:
-        raise written.refuse("middlewares", ": a command brings its own middleware; name one, for what conditions add")
+        raise written.refuse(
+            "middlewares", ": a command brings its own middleware; name one for the nodes that conditions add"
+        )
 
 
 def _own_middleware(command: Command) -> str:
@@ -520,10 +521,10 @@ def _settings(written: Written, document: Document) -> Settings:
         )
     for name in document.measure:
         if name not in FIGURES:
-            raise written.refuse("measure", f" {name!r} is no figure; there are {', '.join(FIGURES)}")
+            raise written.refuse("measure", f" {name!r} is not a figure; choose from {', '.join(FIGURES)}")
     known = [name for _, name in socket.if_nameindex()]
     if document.network not in known:
-        error = BadInput(f"no network interface {document.network!r}; there are {', '.join(known)}")
+        error = BadInput(f"no network interface {document.network!r}; choose from {', '.join(known)}")
         raise written.complain(("network",), error)
     return Settings(
         duration_ns=document.time,
@@ -548,7 +549,7 @@ def _variants(
     native: Native,
     workload: Workload,
 ) -> list[tuple[Variant, Mapping[str, Scalar]]]:
-    """The product of what was named and of the levels of the middlewares' options, with these levels."""
+    """All combinations of the named variants and the levels of middleware options, with these levels."""
     with written.at("executors"):
         executors = parse_executors(",".join(document.executors) or None)
     with written.at("ipc"):
@@ -557,7 +558,7 @@ def _variants(
         pass_by = parse_pass_by(",".join(document.pass_by) or None)
     with written.at("service_framing"):
         framing = parse_framing(document.service_framing)
-    # What carries the messages of a command, which needs none of perflab's unless a condition adds nodes.
+    # The middleware of a command; it needs none of perflab's unless a condition adds nodes.
     own = None if workload.command is None else _own_middleware(workload.command)
     levels = design.option_levels(document.factors, MIDDLEWARES)
     names = ",".join(document.middlewares)
@@ -586,21 +587,21 @@ def _text(value: Scalar) -> str:
 
 
 def _check_clear(experiment: Experiment, written: Written) -> None:
-    """Whether there is an outcome that can be clear, if that is asked for."""
+    """Checks that an outcome can become clear, if that is requested."""
     document = experiment.document
     if document.until_clear is None:
         return
     if experiment.search is not None or experiment.rule is not None:
         other = "a search" if experiment.search is not None else "until_decided"
-        raise written.refuse("until_clear", f": {other} decides by itself how many trials there are")
+        raise written.refuse("until_clear", f": {other} decides itself how many trials there are")
     if document.until_clear < document.trials:
         raise written.refuse(
-            "until_clear", f" is at most so many, and there are {document.trials} trials of each anyway"
+            "until_clear", f" is an upper limit, but there are {document.trials} trials of each anyway"
         )
 
 
 def _check_programs(experiment: Experiment) -> None:
-    """A program has threads of its own, and real time."""
+    """A program has its own threads, and needs real time."""
     for process, program in experiment.workload.graph.programs.items():
         for variant in experiment.variants:
             for middleware in variant.middlewares:
@@ -608,40 +609,40 @@ def _check_programs(experiment: Experiment) -> None:
                     continue
                 why = "has no real time" if variant.runtime == "virtual" else "calls within the publishing thread"
                 raise BadInput(
-                    f"--middleware {middleware.name} {why}, and {process} of {experiment.workload.name} is a program, "
-                    f"{program}; right would be another middleware"
+                    f"--middleware {middleware.name} {why}, but {process} of {experiment.workload.name} is a "
+                    f"program, {program}; use another middleware"
                 )
 
 
 def _check_outside(experiment: Experiment) -> None:
-    """What is none of perflab's speaks DDS, as ROS 2 does; what runs already does so in a domain that is known."""
+    """Processes that are not perflab's use DDS, as ROS 2 does; those that already run use a known domain."""
     for treatment in experiment.treatments:
         there = [name for name in treatment.graph.outside if name not in treatment.graph.started_outside]
         if there and experiment.document.domain is None:
             raise BadInput(
-                f"{there[0]} of {experiment.workload.name} runs already, and each trial would have a domain of its "
-                "own; name its domain with --domain"
+                f"{there[0]} of {experiment.workload.name} already runs, but each trial would have its own "
+                "domain; name its domain with --domain"
             )
         for middleware in treatment.variant.middlewares:
             if treatment.graph.outside and middleware.wire != cyclonedds.KIND.wire:
                 raise BadInput(
-                    f"--middleware {middleware.name} does not meet {next(iter(treatment.graph.outside))} of "
-                    f"{experiment.workload.name}, which is none of perflab's; right would be cyclonedds, fastdds or "
-                    "rclcpp"
+                    f"--middleware {middleware.name} cannot communicate with "
+                    f"{next(iter(treatment.graph.outside))} of {experiment.workload.name}, which is not "
+                    "perflab's; use cyclonedds, fastdds or rclcpp"
                 )
 
 
 def _check_effect(experiment: Experiment, written: Written) -> None:
-    """Delivery within a process, and ways to pass messages there, must change something in at least one trial. Beside
-    loans any other way is what they are compared with: copies."""
+    """Checks that delivery within a process, and ways to pass messages there, have an effect in at least one trial.
+    Beside loans, any other way serves for comparison: copies."""
     name, treatments = experiment.workload.name, experiment.treatments
     local = [t for t in treatments if t.with_conditions.within_a_process]
     delivering = [t for t in local if t.variant.intra_process]
     if not delivering and any(t.variant.intra_process for t in treatments):
         with written.at("ipc"):
             raise BadInput(
-                f"--ipc on changes nothing: no topic, service or action of {name} has both ends in one process; leave "
-                "it out"
+                f"--ipc on has no effect: no topic, service or action of {name} has both ends in one process; "
+                "leave it out"
             )
     loans = any(t.variant.pass_by not in (None, *WITHIN) for t in treatments)
     for passing in () if loans else WITHIN:
@@ -651,31 +652,31 @@ def _check_effect(experiment: Experiment, written: Written) -> None:
             right = "leave it out, or add --ipc on" if any(t in local for t in asked) else "leave it out"
             with written.at("pass_by"):
                 raise BadInput(
-                    f"--pass-by {passing} changes nothing: no message of {name} is delivered within a process; {right}"
+                    f"--pass-by {passing} has no effect: no message of {name} is delivered within a process; {right}"
                 )
 
 
 def _check_endless(experiment: Experiment, written: Written) -> None:
-    """Somebody who stops a trial stops that one, and knows when."""
+    """Without a duration, a person stops one trial at a time of their choice."""
     if all(experiment.settings.pinned(t.pins).duration_ns for t in experiment.treatments):
         return
     if any(v.runtime == "virtual" for v in experiment.variants):
-        raise written.refuse("time", " 0 is until somebody stops it, and virtual time does not wait for anybody")
+        raise written.refuse("time", " 0 runs until it is stopped, but virtual time does not wait for anybody")
     for condition in (c for t in experiment.treatments for c in t.conditions if c.changes_peers):
-        raise written.refuse("time", f" 0 has no end, and {condition.label} comes at a share of the measured part")
+        raise written.refuse("time", f" 0 has no end, but {condition.label} comes at a share of the measured part")
     one = "runs one trial until it is stopped"
     if experiment.search is not None:
-        raise written.refuse("time", f" 0 {one}; a search needs many that are alike")
+        raise written.refuse("time", f" 0 {one}; a search needs many equal trials")
     adding = (
         "until_decided" if experiment.rule is not None else "until_clear" if experiment.document.until_clear else ""
     )
     if (count := len(experiment.order)) > 1 or adding:
         more = f"this experiment has {count}" if count > 1 else f"{adding} adds more"
-        raise written.refuse("time", f" 0 {one}, and {more}; right would be a duration, or one variant and one trial")
+        raise written.refuse("time", f" 0 {one}, but {more}; use a duration, or one variant and one trial")
 
 
 def _check_together(experiment: Experiment, written: Written) -> None:
-    """What makes no sense in combination."""
+    """Rejects combinations without a meaning."""
     _check_comparable(experiment)
     _check_clear(experiment, written)
     _check_endless(experiment, written)
@@ -693,7 +694,7 @@ def _check_together(experiment: Experiment, written: Written) -> None:
             f"workload {name!r} has no topic with a publisher and a subscription, and no service with a client; "
             "name further files that complete it, e.g. `perflab run sierra_nevada debug_sierra_nevada_reliable`"
         )
-    # Not of the treatments' graphs: that timers are slower there is wanted.
+    # Not for the treatments' graphs: slower timers are intended there.
     periods = [experiment.workload.at(t.factors).graph.shortest_period_ns for t in experiment.treatments]
     shortest_ns = max((p for p in periods if p is not None), default=None)
     if shortest_ns is None and not graph.programs:
@@ -714,40 +715,40 @@ def _check_together(experiment: Experiment, written: Written) -> None:
         if count not in (1, processes):
             has = "1 process" if processes == 1 else f"{processes} processes"
             raise BadInput(
-                f"--middleware {variant.middleware_name} names {count} of them, and {name!r} has {has}; "
-                "name one for each, or one for all"
+                f"--middleware {variant.middleware_name} names {count} of them, but {name!r} has {has}; name one "
+                "for each, or one for all"
             )
         first = variant.middlewares[0]
         if processes > 1 and not first.across_processes:
-            raise BadInput(
-                f"middleware {first.name} does not reach across processes, and {name!r} has {processes} of them"
-            )
+            raise BadInput(f"middleware {first.name} does not connect processes, but {name!r} has {processes} of them")
         if (
             variant.intra_process
             and first.runtime != "virtual"
             and any(disturbance.is_asked_for(m.options) for m in variant.middlewares)
         ):
             raise BadInput(
-                f"{disturbance.NAME}.* of middleware {first.name} with --ipc on: messages within a process would pass "
-                "undisturbed; right would be --ipc off"
+                f"{disturbance.NAME}.* of middleware {first.name} with --ipc on: messages within a process would "
+                "not be disturbed; use --ipc off"
             )
         if first.runtime == "virtual" and (experiment.settings.threads or experiment.settings.lock_memory):
             raise Unavailable("--thread and --lock-memory: the virtual middleware has no threads and no memory to lock")
 
 
 def _check_activations(experiment: Experiment, written: Written) -> None:
-    """An executor that is active less than once in the measured part would handle nothing of it."""
+    """An executor that is active less than once in the measured part would handle nothing in it."""
     for treatment in experiment.treatments:
         measured_ns = experiment.settings.pinned(treatment.pins).duration_ns
         replaced = treatment.variant.executor
         every_ns = [replaced.period_ns] if replaced is not None else treatment.with_conditions.activations_ns
         if 0 < measured_ns < (longest := max(filter(None, every_ns), default=0)):
             raise BadInput(
-                f"executor {WITH_PERIOD} with a period of {format_duration(longest / NS_PER_S)} is not active once in "
-                f"the measured part; {written.where(('time',))} must be longer, or the period shorter"
+                f"executor {WITH_PERIOD} with a period of {format_duration(longest / NS_PER_S)} is never active "
+                f"in the measured part; {written.where(('time',))} must be longer, or the period shorter"
             )
 
 
 def _check_command_together(experiment: Experiment) -> None:
     if any(v.runtime == "virtual" for v in experiment.variants):
-        raise BadInput("--middleware virtual: a command runs on this machine, and so does what conditions add to it")
+        raise BadInput(
+            "--middleware virtual: a command runs on this machine, and so do the nodes that conditions add to it"
+        )

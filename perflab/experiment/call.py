@@ -1,4 +1,4 @@
-"""An experiment asked for by a call instead of a command line: `perflab.run`."""
+"""An experiment started by a call instead of a command line: `perflab.run`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from perflab.runs.rundir import RunDirectory, check_output
 def call(
     workload: Any, experiment: Mapping[str, Any], output: Path | None, display: Display, check: bool
 ) -> RunDirectory:
-    """Runs it as `perflab run` would; the directory. Raises what `perflab.run` (perflab/__init__.py) says."""
+    """Runs it as `perflab run` would; returns the directory. Raises the errors documented for `perflab.run`
+    (perflab/__init__.py)."""
     if threading.current_thread() is not threading.main_thread():
-        raise BadInput("perflab.run must be called from the main thread: only there Ctrl-C can end a run in order")
+        raise BadInput(
+            "perflab.run must be called from the main thread, because only there Ctrl-C can end a run in order"
+        )
     if output is not None:
         check_output(output)
     written = with_options(_written(workload), experiment)
@@ -47,7 +50,7 @@ def _written(workload: Any) -> Written:
 
 
 def _again(workload: Any, experiment: Mapping[str, Any]) -> tuple[str, ...]:
-    """The command line that makes the same run, as the manifest keeps it."""
+    """The command line for the same run, as stored in the manifest."""
     shown = str(workload) if isinstance(workload, Path) else workload
     words = [repr(shown), *(f"{key}={value!r}" for key, value in experiment.items())]
     return "python3", "-c", f"import perflab; perflab.run({', '.join(words)})"

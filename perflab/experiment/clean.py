@@ -1,8 +1,8 @@
-"""What a perflab that was killed left behind, found and removed by what its runs recorded, never by how it is called.
+"""Leftovers of a killed perflab, found and removed by the records of its runs, never by name.
 
-A process is the recorded one when its number, its start in ticks and the boot are the recorded ones; it and its
-descendants are ended through pidfds, so that a number that was given to somebody else meanwhile is never hit. A run
-whose perflab is alive, or was started where this one cannot see it, is not touched.
+A process is the recorded one if its id, its start in ticks and the boot match the record; it and its descendants are
+ended through pidfds, so that a reused process id is never signalled. A run whose perflab is alive, or was started where
+it is not visible from here, is not touched.
 """
 
 from __future__ import annotations
@@ -47,19 +47,20 @@ TERM_WAIT_S = 2.0
 
 @dataclass(frozen=True)
 class Leftover:
-    """One thing that a run left; `what` names it for people."""
+    """One leftover of a run; `what` names it for people."""
 
     kind: str
-    run: Path | None  # None: of a setting, whose run may be anywhere
+    run: Path | None  # None: for a setting, whose run may be anywhere
     what: str
     trial: Path | None
     remove: Callable[[], str] = field(repr=False)
-    """Only what it was found to be, if it still is; what else is to be said. Raises OSError, PerflabError, _Not."""
+    """Removes only what was found, if it is still the same; returns further remarks. Raises OSError,
+    PerflabError, _Not."""
 
 
 @dataclass(frozen=True)
 class Removal:
-    """What became of a leftover: `problem` is None where it is gone; `text` is one line either way."""
+    """The result for a leftover: `problem` is None if it is gone; `text` is one line either way."""
 
     leftover: Leftover
     text: str
@@ -78,7 +79,7 @@ class Removal:
 
 
 def find(runs: Iterable[Path], host: Host) -> list[Leftover]:
-    """What is left of these runs, in the order in which it must be removed. Raises BadInput where one is damaged."""
+    """The leftovers of these runs, in the order in which they must be removed. Raises BadInput if a run is damaged."""
     found: list[Leftover] = []
     for path in runs:
         run = RunDirectory(path, created=False)
@@ -92,7 +93,7 @@ def find(runs: Iterable[Path], host: Host) -> list[Leftover]:
 
 
 def find_settings(runs: Iterable[Path] | None) -> list[Leftover]:
-    """Settings of the kernel that nobody holds any more and that are not set back: of trials of these runs, or all."""
+    """Kernel settings that no process holds any more and that are not restored: of trials of these runs, or all."""
     roots = None if runs is None else [run.resolve() for run in runs]
     found: list[Leftover] = []
     for record in kernel_settings.abandoned():
@@ -104,18 +105,18 @@ def find_settings(runs: Iterable[Path] | None) -> list[Leftover]:
 
 
 def remove(leftovers: Iterable[Leftover], host: Host) -> list[Removal]:
-    """Removes what `find` found. A trial whose processes could not be ended keeps the rest of what is its own."""
+    """Removes the leftovers that `find` found. A trial whose processes could not be ended keeps its other leftovers."""
     done: list[Removal] = []
     stuck: set[Path | None] = set()
     states: dict[Path, str] = {}
     for left in leftovers:
-        # Between finding and removing somebody may have resumed the run.
+        # The run may have been resumed between finding and removing.
         if left.run is not None and left.run not in states:
             states[left.run] = controller_state(RunDirectory(left.run, created=False).read_manifest(), host)
         if left.run is not None and states[left.run] != GONE:
-            removal = Removal(left, f"left alone: {left.what}", "the run goes on")
+            removal = Removal(left, f"left alone: {left.what}", "the run is in progress")
         elif left.trial is not None and left.trial in stuck:
-            removal = Removal(left, f"left alone: {left.what}", "something of its trial could not be removed")
+            removal = Removal(left, f"left alone: {left.what}", "a part of its trial could not be removed")
         else:
             removal = _removed(left)
         if removal.problem is not None:
@@ -131,10 +132,10 @@ def _left_in(run: RunDirectory, manifest: Manifest, host: Host) -> Iterator[Left
     here = host.boot_id()
     run_boot = None if manifest.controller is None else manifest.controller.boot_id
     for trial in run.trials():
-        file: TrialFile | None = None  # of a damaged one nothing can be recognised
+        file: TrialFile | None = None  # nothing in a damaged one can be identified
         with contextlib.suppress(BadInput):
             file = trial.read()
-        # A resumed run has trials of more than one boot.
+        # A resumed run has trials from more than one boot.
         this_boot = here is not None and here == ((file and file.boot_id) or run_boot)
 
         def left(kind: str, what: str, remove: Callable[[str], str], trial: TrialDirectory = trial) -> Leftover:
@@ -153,19 +154,19 @@ def _left_in(run: RunDirectory, manifest: Manifest, host: Host) -> Iterator[Left
         written += [trial.config(name) for name in (file.processes if file else ())]
         yield from _unfinished(run, trial.path, written)
     yield from _unfinished(run, None, [run.manifest, run.summary])
-    yield from _file(run, None, run.path / RESERVE, "reserve of disk space")
+    yield from _file(run, None, run.path / RESERVE, "reserved disk space")
 
 
 Left = Callable[[str, str, Callable[[str], str]], Leftover]
 
 
 def _running(file: TrialFile, left: Left) -> Iterator[Leftover]:
-    """Processes, and what they had made in memory."""
+    """Processes, and their files in memory."""
 
     def of_process(name: str, process: Process) -> Leftover:
         return left(PROCESS, f"process {name} (pid {process.pid})", functools.partial(end_process, process))
 
-    guarded = list(file.companions)  # a command is under a guard as companions are
+    guarded = list(file.companions)  # a command runs under a guard, like companions
     for name, recorded in file.processes.items():
         if recorded.mark is not None:
             guarded.append(TrialCompanion(name=name, **models.shared(TrialCompanion, recorded)))
@@ -174,12 +175,12 @@ def _running(file: TrialFile, left: Left) -> Iterator[Leftover]:
             if process.alive:
                 yield of_process(name, process)
     for companion in guarded:
-        # Looking for a mark means reading the environment of every process: only where something may be left.
+        # Looking for a mark means reading the environment of every process: only if leftovers are possible.
         living = {p.pid: p for p in left_behind(companion, by_mark=not file.finished)}
-        # Of a tree the topmost alone.
+        # Of a tree, only the topmost.
         yield from (of_process(companion.name, p) for p in living.values() if p.parent not in living)
     if file.finished:
-        return  # the names may be somebody else's by now
+        return  # other processes may use the names by now
     for name in (name for process in file.processes.values() for name in process.shared_memory or ()):
         with contextlib.suppress(OSError, ValueError):
             if shared_memory.is_ours(name):
@@ -187,7 +188,7 @@ def _running(file: TrialFile, left: Left) -> Iterator[Leftover]:
 
 
 def _of_daemons(run: RunDirectory, trial: TrialDirectory, file: TrialFile) -> Iterator[Leftover]:
-    """What processes that are gone left of those that a middleware needs beside them."""
+    """Files of ended processes that belong to the daemons of a middleware."""
     gone = [p.pid for p in file.processes.values() if p.pid is not None and not Path("/proc", str(p.pid)).exists()]
     for daemon in {kind.daemon for kind in kinds_in(file.middleware.name) if kind.daemon is not None}:
         for path in daemon.left_over(gone):
@@ -195,10 +196,10 @@ def _of_daemons(run: RunDirectory, trial: TrialDirectory, file: TrialFile) -> It
 
 
 def _made(run: RunDirectory, trial: TrialDirectory, left: Left, this_boot: bool) -> Iterator[Leftover]:
-    """What conditions and observers had made: sessions of LTTng, folders."""
+    """Sessions of LTTng and folders created by conditions and observers."""
     folders = []
     for _, record in _records(trial, lttng.RECORD):
-        # In a daemon that was there before the run, and whose keeper was killed as well.
+        # In a daemon that existed before the run, and whose keeper was killed as well.
         session = str(record.get("session"))
         if this_boot and session.startswith(lttng.SESSION_PREFIX) and lttng.exists(session):
             yield left(SESSION, f"LTTng session {session}", functools.partial(_remove_session, session))
@@ -213,7 +214,7 @@ def _made(run: RunDirectory, trial: TrialDirectory, left: Left, this_boot: bool)
 
 
 def _records(trial: TrialDirectory, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """What conditions or observers recorded, each in a folder of its own."""
+    """Records of conditions or observers, each in its own folder."""
     for path in sorted(trial.path.absolute().glob(f"*/{name}")):
         with contextlib.suppress(BadInput):
             yield path, read_json(path)
@@ -237,9 +238,10 @@ Inode = tuple[int, int]  # st_dev, st_ino
 
 
 def _temporary(run: RunDirectory, name: str, recorded: tuple[Any, Any], this_boot: bool) -> Inode | None:
-    """The identity of a recorded folder, if it is still that one: below the run, or elsewhere.
+    """The identity of a recorded folder, if it is still the same one: below the run, or elsewhere.
 
-    Elsewhere only of this boot, whose identity cannot be guessed: a run from somebody else must not name any folder.
+    Elsewhere only from this boot, whose id cannot be guessed: a run from another person must not name arbitrary
+    folders.
     """
     if "\0" in name or ".." in Path(name).parts:
         return None
@@ -260,7 +262,7 @@ def _temporary(run: RunDirectory, name: str, recorded: tuple[Any, Any], this_boo
 
 
 class _Not(Exception):
-    """It is not removed: the line, and what is wrong, None where nothing is."""
+    """It was not removed: the line, and the problem, None if there is none."""
 
     def __init__(self, text: str, problem: str | None = None) -> None:
         super().__init__(text)
@@ -282,7 +284,7 @@ def _removed(left: Leftover) -> Removal:
 
 
 def end_process(root: Process, what: str) -> str:
-    """Ends it, what descends from it, and the sessions that these lead, by SIGTERM and then by SIGKILL."""
+    """Ends it, its descendants, and the sessions that they lead, by SIGTERM and then by SIGKILL."""
     known, own = set[Process](), set(ancestors())
 
     def living() -> list[Process]:
@@ -293,9 +295,9 @@ def end_process(root: Process, what: str) -> str:
         return found
 
     if not root.alive:
-        raise _Not(f"{what} had ended already")
+        raise _Not(f"{what} had already ended")
     living()
-    for process in living():  # with the sessions of those that were found first
+    for process in living():  # including the sessions of those that were found first
         send(process, signal.SIGTERM)
     wait = Wait(f"{len(known)} processes to end", TERM_WAIT_S)
     while living() and not wait.is_over:
@@ -339,10 +341,10 @@ def _remove_temporary(path: Path, identity: Inode, _: str) -> str:
         raise _Not(f"left alone: {path} is another folder by now")
     whole = path.resolve()
     if mounted := next((point for point, _ in Files().mounts() if point.is_relative_to(whole)), None):
-        raise OSError(errno.EBUSY, f"{mounted} is a mount point; unmount it first")  # what is in it is not the run's
+        raise OSError(errno.EBUSY, f"{mounted} is a mount point; unmount it first")  # its content is not the run's
     shutil.rmtree(path)
     if (path.parent / temporary.RECORD).is_file():
-        temporary.remove(path)  # what is around it: a condition made it
+        temporary.remove(path)  # its parent: a condition created it
     return ""
 
 

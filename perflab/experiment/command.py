@@ -1,8 +1,8 @@
-"""The command of one trial, or several with names: started under perflab-guard, waited for, asked to end, ended.
+"""The command of one trial, or several named ones: started under perflab-guard, waited for, asked to end, ended.
 
-Each is a companion like any load is, so that it and all its descendants end with perflab whatever is killed. Unlike a
-node it says nothing to perflab: whether it is ready is told by time or by its log. One that ends by itself is launched
-at the start, so that all of its life is under the conditions; any other one before, and asked to end after the measured
+Each is a companion, like a load, so that it and all its descendants end with perflab whatever is killed. Unlike a node,
+it does not report to perflab: its readiness is determined by time or from its log. One that ends by itself is launched
+at the start, so that its whole life is under the conditions; any other one before, and asked to end after the measured
 part. Nodes that conditions added run beside it.
 """
 
@@ -33,22 +33,22 @@ from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 from perflab.workload.command import Command
 
-# What a program that speaks ROS 2 or DDS has loaded, with what carries its messages first.
+# Libraries that a ROS 2 or DDS program has loaded, the middleware first.
 _LIBRARIES = re.compile(r"/(librmw_\w+_cpp|librmw_zenoh\w*|libddsc|libfastdds|libfastrtps|libnddsc|libzenohc?)\.so")
 
 
 def environment(command: Command, domain: int | None, network: str, folder: Path) -> dict[str, str]:
-    """The variables of a trial, and what the user says."""
+    """The trial's variables, and the user's."""
     return {**ros_environment(domain, network, folder), **command.parameters.environment}
 
 
 class CommandRun(GuardedCompanion):
-    """One life of the command. `name` is that of its files."""
+    """One execution of the command. `name` is used for its files."""
 
     def __init__(
         self, command: Command, name: str, log: Path, launch: Launch, variables: Mapping[str, str], guard: Path
     ) -> None:
-        """Starts it as conditions and observers want it. Raises BadInput where it cannot be executed."""
+        """Starts it in the way that conditions and observers require. Raises BadInput if it cannot be executed."""
         self.parameters = command.parameters
         self.ready_ns: int | None = None
         self.ready_line: str | None = None
@@ -70,11 +70,11 @@ class CommandRun(GuardedCompanion):
                 raise BadInput(f"{error}: name a program for this machine, or a script with its interpreter") from error
 
     def has_ended(self) -> bool:
-        """Its first process; what that had started may still run."""
+        """Its first process; what that started may still run."""
         return self.ended_ns is not None
 
     def new_roots(self) -> list[int]:
-        """The first process, and daemons that have left the tree below it, each once."""
+        """The first process, and daemons that have left the tree below it, without duplicates."""
         tops = (*(() if self.pid is None else (self.pid,)), *self.children())
         found = list(dict.fromkeys(pid for pid in tops if pid not in self._roots))
         self._roots.update(found)
@@ -96,7 +96,7 @@ class CommandRun(GuardedCompanion):
         return None
 
     def _line_like(self, pattern: str) -> str | None:
-        """The first new line of the log that matches; the last one also while it is being written."""
+        """The first new line of the log that matches; also the last one while it is being written."""
         with contextlib.suppress(OSError), self.log.open("rb") as file:
             file.seek(self._read)
             data = file.read()
@@ -114,11 +114,11 @@ class CommandRun(GuardedCompanion):
         self.signal(stop.number, group=stop.to == "group")
 
     def note_libraries(self) -> None:
-        """What carries its messages, while it runs."""
+        """The middleware that it uses, while it runs."""
         self.libraries = loaded_libraries(self.processes())
 
     def how_it_ended(self) -> str:
-        """ "exited with 3 0.52 s after it was started; its log ends with: ..."."""
+        """ "exited with status 3 0.52 s after it was started; its log ends with: ..."."""
         how = "was ended" if self.status is None else describe_status(self.status)
         after_s = self._since_start_s(self.ended_ns)
         after = "" if after_s is None else f" {format_duration(after_s)} after it was started"
@@ -144,15 +144,15 @@ class CommandRun(GuardedCompanion):
 
 
 class CommandSystem(System):
-    """A command, or several with names, and the nodes of conditions beside them."""
+    """A command, or several named ones, and the nodes of conditions beside them."""
 
     def __init__(self, trial: RunningTrial, command: Command) -> None:
         self._trial = trial
         self._command = command
-        self._runs: dict[str, CommandRun] = {}  # those that were launched, by the names of their processes
+        self._runs: dict[str, CommandRun] = {}  # the launched ones, by process name
         self._limits = trial.plan.settings.limits
         self._beside = Nodes(trial)
-        self._ended_ns: int | None = None  # when all had ended that end by themselves
+        self._ended_ns: int | None = None  # when all commands that end by themselves had ended
         self._measured: Window | None = None
 
     def _file_name(self, member: Command) -> str:
@@ -163,12 +163,12 @@ class CommandSystem(System):
 
     @property
     def _some_end(self) -> bool:
-        """Whether any ends by itself, with which the measured part ends."""
+        """Whether any ends by itself and so ends the measured part."""
         return bool(self._members(ends_itself=True))
 
     @property
     def scheduled(self) -> Window:
-        """Of a command that ended by itself until it did."""
+        """For a command that ended by itself, until it did."""
         planned = self._beside.scheduled
         return planned if self._ended_ns is None else Window(planned.begin_ns, self._ended_ns)
 
@@ -200,7 +200,7 @@ class CommandSystem(System):
             self._launch(member)
 
     def progress(self) -> None:
-        """Until the end of the measured part, or until all have ended that end by themselves."""
+        """Until the end of the measured part, or until all that end by themselves have ended."""
         self._trial.supervisor.waiting = None
         if not (self._trial.plan.settings.duration_ns or self._some_end):
             self._until_stopped()
@@ -226,7 +226,7 @@ class CommandSystem(System):
         running = [self._runs[member.name] for member in self._members(ends_itself=False)]
         if not running:
             return
-        self._trial.waits_for("messages that are on their way")
+        self._trial.waits_for("messages under way")
         for run in running:
             run.note_libraries()
         self._trial.wait(self._limits.drain_quiet_ns / NS_PER_S)
@@ -234,14 +234,14 @@ class CommandSystem(System):
             self._beside.rest(2 * self._limits.drain_limit_ns / NS_PER_S)
 
     def end(self) -> None:
-        """Asks each to end, as a user would, the last one first. One that has to be made to is no success."""
+        """Asks each to end, as a user would, the last one first. One that must be killed did not succeed."""
         for member in reversed(self._command.members):
             if not self._runs[member.name].has_ended():
                 self._stop(member)
         self._beside.end()
 
     def farewell(self) -> None:
-        """Lets commands that still run write what they have, as long as they may take to end."""
+        """Lets commands that still run write their data, for as long as they may take to end."""
         there = [member for member in self._command.members if member.name in self._runs]
         running = [member for member in there if not self._runs[member.name].has_ended()]
         for member in running:
@@ -275,7 +275,7 @@ class CommandSystem(System):
             self._trial.note_end(name, None if run is None else run.status, self._trial.files.log(name))
             if run is not None and run.asked_to_end_ns is not None and (killed := run.killed):
                 count = f"{killed} process{'es' if killed > 1 else ''}"
-                keeper.add_note(f"{count} that {self._words(member)} had started did not end before SIGKILL")
+                keeper.add_note(f"{count} started by {self._words(member)} did not end before SIGKILL")
             told[member.name] = TrialCommand(words=tuple(member.parameters.command)) if run is None else run.told
         if self._command.parameters.commands:
             keeper.note(commands=told)
@@ -296,10 +296,10 @@ class CommandSystem(System):
         if member is None:
             return self._beside.hear(event)
         run = self._runs[member.name]
-        # One whose peers are asked to end already may follow them by itself.
+        # One whose peers have been asked to end may end by itself.
         follows = run.status == 0 and any(other.asked_to_end_ns is not None for other in self._runs.values())
         if not member.parameters.ends_itself and run.asked_to_end_ns is None and not follows:
-            hint = "" if run.status else "; with `ends: itself` (--ends itself) that is no failure"
+            hint = "" if run.status else "; use `ends: itself` (--ends itself) if that is intended"
             raise Failed(FAILED, f"{self._words(member)} {run.how_it_ended()}{hint}")
         return True
 
@@ -324,7 +324,8 @@ class CommandSystem(System):
         trial.keeper.write()
 
     def _watch_trees(self) -> None:
-        """Lets the monitor watch the commands, and what has left them meanwhile: that is then below the guard."""
+        """Lets the monitor watch the commands, and descendants that have left their tree, which are then below the
+        guard."""
         for name, run in self._runs.items():
             for root in run.new_roots():
                 self._trial.watch(f"workload/{name}", root)
@@ -348,13 +349,13 @@ class CommandSystem(System):
             raise Failed(FAILED, f"{words} was not ready within {waited}: {missing}{last_words(run.log)}")
 
     def _is_over(self) -> bool:
-        """Whether all have ended by themselves that should, or one of them failed."""
+        """Whether all that should end by themselves have, or one of them failed."""
         runs = [self._runs[member.name] for member in self._members(ends_itself=True)]
         ended = [run for run in runs if run.has_ended()]
         return bool(runs) and (len(ended) == len(runs) or any(run.status != 0 for run in ended))
 
     def _look(self) -> None:
-        """Notes who they are now, and what those have loaded that may end at any time."""
+        """Records their current processes, and the libraries of those that may end at any time."""
         elapsed_ns = time.monotonic_ns() - self.scheduled.begin_ns
         for member in self._members(ends_itself=True):
             if not self._runs[member.name].has_ended():
@@ -363,7 +364,7 @@ class CommandSystem(System):
         self._trial.report(LiveProgress("measuring" if elapsed_ns >= 0 else "warming up", elapsed_ns, None, None, None))
 
     def _note_ends(self, planned: Window) -> None:
-        """Of commands that had to end by themselves; with the last of them the measured part ends."""
+        """For commands that end by themselves; the last of them ends the measured part."""
         runs = [(member, self._runs[member.name]) for member in self._members(ends_itself=True)]
         for member, run in runs:
             if run.ended_ns is not None and run.status != 0:
@@ -384,7 +385,7 @@ class CommandSystem(System):
     def _stop(self, member: Command) -> None:
         trial, run, stop = self._trial, self._runs[member.name], member.parameters.stop
         trial.enter("stopping", lambda: f"{self._words(member)} to end")
-        trial.wait(0.0)  # one that has ended already was not asked to
+        trial.wait(0.0)  # one that has already ended was not asked to
         run.ask_to_end()
         if trial.until(run.has_ended, time.monotonic() + stop.grace / NS_PER_S):
             return
@@ -405,7 +406,7 @@ def _any_runs(ended: Sequence[Callable[[], bool]]) -> bool:
 
 
 def loaded_libraries(pids: Iterable[int]) -> list[str] | None:
-    """Names of the middlewares' libraries in these processes; None where none could be looked into."""
+    """Names of the middleware libraries in these processes; None if none was readable."""
     found: set[str] = set()
     known = False
     for pid in pids:

@@ -1,6 +1,6 @@
-"""What is known of commands after their trial, in the form of nodes' records: the rest of perflab reads both alike.
+"""Records of commands after their trial, in the form of nodes' records, so that the rest of perflab reads both alike.
 
-Resources come from what perflab-monitor saw of its processes, messages from its trace. Written once, at the end.
+Resources come from perflab-monitor's samples of its processes, messages from its trace. Written once, at the end.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-TRACE = "trace"  # the kind of an artifact, and in records where messages come from
+TRACE = "trace"  # the kind of an artifact, and in records the source of messages
 _FOREVER = 2**62
 
 
 def write(
     trial: RunningTrial, ready_lines: Mapping[str, str | None], window: Window | None, artifacts: Sequence[Artifact]
 ) -> tuple[Json, list[str]]:
-    """Writes the records of a trial's command, or of several. What trial.json says of their messages, and notes.
+    """Writes the records of a trial's command, or of several. What trial.json records about their messages, and notes.
 
-    `ready_lines` are those of their logs that said they were ready, by the names of their processes. Messages of
-    several are all in the records of the first one: an edge may begin in one and end in another. `window` is the
-    measured part, None where the trial did not come so far. Raises OSError where a file cannot be written.
+    `ready_lines` are the log lines that showed readiness, by process name. With several commands, the first one's
+    records have all messages: an edge may begin in one and end in another. `window` is the measured part, None if the
+    trial did not come so far. Raises OSError if a file cannot be written.
     """
     plan = trial.plan
     assert plan.command is not None
@@ -66,7 +66,7 @@ def _records(
     messages: TracedMessages | None,
     of_all: TracedMessages | None,
 ) -> list[Json]:
-    """Those of one command."""
+    """Records of one command."""
     plan, group = trial.plan, f"workload/{name}"
     started_ns = trial.start_at_ns or window.begin_ns
     records: list[Json] = [
@@ -90,7 +90,7 @@ def _unmeasured(reason: str) -> Json:
 def _messages(
     artifacts: Sequence[Artifact], window: Window, pids: set[int] | None
 ) -> tuple[TracedMessages | str, list[str]]:
-    """What the trace says, or why there is nothing."""
+    """Messages from the trace, or why there are none."""
     trace = next((a.path for a in artifacts if a.kind == TRACE), None)
     if trace is None:
         return "the command was not traced", []
@@ -117,12 +117,12 @@ def _monitor(path: Path, notes: list[str]) -> MonitorReader:
     try:
         reader.refresh()
     except (RecordError, OSError) as error:
-        notes.append(f"resources are not whole: {error}")
+        notes.append(f"resources are incomplete: {error}")
     return reader
 
 
 def _pids(monitor: MonitorReader, names: Iterable[str]) -> set[int] | None:
-    """Of the processes of the commands that the monitor saw; None where it saw none."""
+    """The commands' processes that the monitor saw; None if it saw none."""
     return {seen.pid for name in names for seen in monitor.threads(f"workload/{name}", 0, _FOREVER)} or None
 
 
@@ -155,7 +155,7 @@ def _resources(monitor: MonitorReader, group: str) -> Iterable[Json]:
 
 
 def _checkpoint(window: Window, messages: TracedMessages | None, source: str | None) -> Json:
-    """The last one; without messages it has no owners of any, so that everything about them is null."""
+    """The last checkpoint; without messages it has no owners, so that everything about them is null."""
     return {
         "type": "checkpoint",
         "at_ns": window.end_ns,

@@ -1,9 +1,9 @@
 """A program beside the workload that leaves nothing behind: a load generator, a profiler, a flood.
 
-It runs under perflab-guard (docs/formats.md, "the guard"), which ends it and all its descendants when perflab says so,
-closes the channel or dies. That the guard itself is killed is what is left for this side: the kernel then ends the
-program, and perflab what the program had started, known by the guard's session, by a mark in the environment that
-every descendant inherits, and by process numbers with their start times that were noted while the guard was alive.
+It runs under perflab-guard (docs/formats.md, "the guard"), which ends it and all its descendants when perflab asks,
+closes the channel or dies. This side only handles a killed guard: the kernel then ends the program, and perflab its
+descendants, known by the guard's session, by a mark in the environment that every descendant inherits, and by process
+ids with their start times that were noted while the guard was alive.
 
     with GuardedCompanion("cpu_load", ["stress-ng", "--cpu", "2"], guard=native.program("perflab-guard"),
                           log=directory / "cpu_load.log", install="install it with `apt install stress-ng`") as load:
@@ -44,12 +44,12 @@ from perflab.processes import (
 )
 from perflab.results.files import Guarded, Identity, TrialCompanion
 
-# In the environment of the guard, and so of all that it runs.
+# In the environment of the guard, and so of all its descendants.
 MARK = "PERFLAB_COMPANION"
 
 START_LIMIT_S = 60.0
 GUARD_KILL_LIMIT_S = 10.0  # how long the guard itself tries
-ANSWER_LIMIT_S = 20.0  # beyond grace and GUARD_KILL_LIMIT_S
+ANSWER_LIMIT_S = 20.0  # in addition to grace and GUARD_KILL_LIMIT_S
 RECORD_INTERVAL_S = 1.0
 EXECUTE_LIMIT_S = 2.0
 
@@ -65,7 +65,7 @@ class GuardedCompanion:
     """One program under its guard; a `Companion` of perflab.condition.
 
     To watch it in a selector, register `fileno()` and `pidfd` for reading and call `poll()` when one of them is ready.
-    Take out the first when `channel.open` has become False, and both when `finished` has become True and before
+    Unregister the first when `channel.open` has become False, and both when `finished` has become True and before
     `stop()`, which closes them.
     """
 
@@ -82,13 +82,12 @@ class GuardedCompanion:
         directory: Path | None = None,
         install: str | None = None,
     ) -> None:
-        """Starts the program and waits until it is executed. `install` says how to get it where it is missing.
+        """Starts the program and waits until it is executed. `install` is the remedy if it is missing.
 
-        `environment` is added to perflab's; `directory` is where it is started, None: where perflab was.
+        `environment` is added to perflab's; `directory` is the working directory, None: perflab's.
 
-        What it prints goes to the log; with `pass_output` where perflab's own output goes. With `control` it is given
-        `--control-fd N`. Raises Unavailable where it or the guard cannot be executed, OSError where the log cannot be
-        written.
+        Its output goes to the log; with `pass_output` to perflab's own output. With `control` it receives `--control-fd
+        N`. Raises Unavailable if it or the guard cannot be executed, OSError if the log cannot be written.
         """
         self.name = name
         self.command = [os.fspath(word) for word in command]
@@ -96,12 +95,12 @@ class GuardedCompanion:
         self.pid: int | None = None
         self.start_ticks: int | None = None
         self.status: int | None = None
-        self.started_ns: int | None = None  # as the guard saw it; CLOCK_MONOTONIC
-        self.ended_ns: int | None = None  # likewise the program itself, not all that it had started
-        self.ended_by_itself = False  # although nobody had stopped it
-        self.killed: int | None = None  # how many processes did not end by SIGTERM; None: not known (yet)
-        self.failure: str | None = None  # what the guard complained about; it then ends the program
-        self.finished = False  # the guard has ended, and nothing is left
+        self.started_ns: int | None = None  # as reported by the guard; CLOCK_MONOTONIC
+        self.ended_ns: int | None = None  # the program itself, without its descendants
+        self.ended_by_itself = False  # although it was not stopped
+        self.killed: int | None = None  # how many processes did not end by SIGTERM; None: unknown (yet)
+        self.failure: str | None = None  # the guard's complaint; it then ends the program
+        self.finished = False  # the guard has ended, and no process is left
         self._control = control
         self._pass_output = pass_output
         self._stopping = self._done = self._closed = False
@@ -118,7 +117,7 @@ class GuardedCompanion:
                 self.channel.close()
                 raise
         self.pidfd = os.pidfd_open(self._guard.pid)
-        # Nobody else can have the number before it is waited for, even if the guard has ended.
+        # Its process id cannot be reused before it is waited for, even if the guard has ended.
         self._guard_ticks = start_ticks(self._guard.pid)
         try:
             self._wait_for_start(install)
@@ -142,7 +141,7 @@ class GuardedCompanion:
 
     @property
     def recorded(self) -> TrialCompanion:
-        """For trial.json: with the boot_id of the trial it tells what a crash has left (`left_behind`)."""
+        """For trial.json: together with the trial's boot_id, it identifies what a crash left (`left_behind`)."""
         return TrialCompanion(
             name=self.name,
             command=tuple(self.command),
@@ -154,13 +153,13 @@ class GuardedCompanion:
         )
 
     def poll(self) -> None:
-        """Takes in what the guard said, without waiting. Raises ProtocolError, and PerflabError as stop() does.
+        """Reads the guard's messages, without waiting. Raises ProtocolError, and PerflabError like stop().
 
-        Once a second it also notes which processes there are, for the case that the guard is killed.
+        Once a second it also notes which processes exist, in case the guard is killed.
         """
         if self._closed:
             return
-        gone = self._guard_has_ended()  # asked first: what it said before its end is then all there
+        gone = self._guard_has_ended()  # read first: everything sent before its end is then complete
         self.channel.flush()
         for line in self.channel.receive():
             self._note(line)
@@ -169,17 +168,17 @@ class GuardedCompanion:
         elif time.monotonic() >= self._next_record_s:
             self._next_record_s = time.monotonic() + RECORD_INTERVAL_S
             found = {process.identity for process in descendants(self._guard.pid)}
-            # Where it ended meanwhile, they are nobody's descendants any more.
+            # If it ended meanwhile, they are no longer its descendants.
             self._recorded = self._recorded | found if self._guard_has_ended() else found
 
     def send(self, body: Mapping[str, Any]) -> None:
-        """Queues a line for the program; it is sent as the guard reads. One that has ended does not hear it."""
+        """Queues a line for the program; it is sent as the guard reads. Has no effect after it has ended."""
         if not self._control:
             raise ValueError(f"companion {self.name!r} was started without a control channel")
         self.channel.send({"type": "send", "body": dict(body)})
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next line that the program said, waiting at most that long; None where nothing came, or ever will."""
+        """The next line from the program, waiting at most that long; None if none came, or ever will."""
         limit = time.monotonic() + timeout_s
         while True:
             self.poll()
@@ -192,17 +191,17 @@ class GuardedCompanion:
             self._wait(min(left, waiting.STEP_S))
 
     def children(self) -> list[int]:
-        """The numbers of those that are right below the guard: the program, and what has lost its parent."""
+        """The process ids directly below the guard: the program, and orphaned descendants."""
         return [pid for pid in children_of(self._guard.pid) if read_process(pid) is not None]
 
     def processes(self) -> list[int]:
-        """The numbers of the program and of all its descendants that live."""
+        """The process ids of the program and of all its living descendants."""
         return [process.pid for process in descendants(self._guard.pid)]
 
     def signal(self, signum: int, *, group: bool = True) -> None:
-        """Sends a signal to the program, or to all of the process group that it leads; not to the rest below it.
+        """Sends a signal to the program, or to the whole process group that it leads; not to its other descendants.
 
-        Whoever has ended meanwhile gets none, nor does anybody who has its number by now.
+        Ended processes receive none, nor does any process that reuses their id.
         """
         for process in descendants(self._guard.pid):
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -210,9 +209,9 @@ class GuardedCompanion:
                     send(process, signum)
 
     def stop(self, grace_s: float = 2.0) -> int | None:
-        """Ends the program and its descendants: SIGTERM, then SIGKILL; waits until they are gone. Idempotent.
+        """Ends the program and its descendants with SIGTERM, then SIGKILL; waits until they are gone. Idempotent.
 
-        Returns its status. Raises PerflabError, after everything else was done, where a process cannot be ended.
+        Returns its status. Raises PerflabError, after everything else was done, if a process cannot be ended.
         """
         if self._closed:
             return self.status
@@ -275,7 +274,7 @@ class GuardedCompanion:
             wait.look()
 
     def _end_guard(self) -> None:
-        """Where it did not end in order: stopped, stuck, or we were interrupted while we waited for it."""
+        """If it did not end in order: stopped, stuck, or perflab was interrupted while waiting for it."""
         if self.finished:
             return
         self._recorded |= {process.identity for process in descendants(self._guard.pid)}
@@ -285,7 +284,7 @@ class GuardedCompanion:
         self._after_guard()
 
     def _guard_has_ended(self) -> bool:
-        """Without waiting for it: as a zombie it keeps its number, and with that its session can be nobody else's."""
+        """Without waiting for it: as a zombie it keeps its process id, so that its session cannot be reused."""
         return self.finished or (os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
 
     def _after_guard(self) -> None:
@@ -295,7 +294,7 @@ class GuardedCompanion:
         self._guard.wait()
         self.finished = True
         if self.pid is not None and self.status is None:
-            self.status = -signal.SIGKILL  # by the kernel, as its parent was gone
+            self.status = -signal.SIGKILL  # by the kernel, when its parent ended
             self.ended_ns = time.monotonic_ns()
             self.ended_by_itself = not self._stopping
         if left:
@@ -352,7 +351,7 @@ def _is_marked(pid: int, mark: str) -> bool:
 
 
 def _is_being_executed(pid: int) -> bool:
-    """Between the old and the new program the environment reads as empty: is it that, or is there none?"""
+    """Between the old and the new program the environment reads as empty, which is ambiguous."""
     fields = stat_fields(Path(f"/proc/{pid}/stat"))
     if fields is None:
         return False

@@ -1,4 +1,5 @@
-"""What a run does for a course that adds blocks until all is decided: it judges trials, and keeps its manifest true."""
+"""The part of a run that serves a course which adds blocks until all is decided: it judges trials, and keeps the
+manifest up to date."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from perflab.units import format_duration
 
 
 class Deciding:
-    """Of one session of a run. `trials` are those that there are so far, by their order; `told` of each look in words,
-    `planned` of each trial that is added."""
+    """For one session of a run. `trials` are the existing ones, in order; `told` receives each look in words, `planned`
+    each added trial."""
 
     def __init__(
         self,
@@ -46,9 +47,9 @@ class Deciding:
         )
 
     def close(self, manifest: Manifest) -> Manifest:
-        """The manifest as it is now, with how the rule ended; `manifest` of a run without one."""
+        """The current manifest, with how the rule ended; `manifest` for a run without a rule."""
         if isinstance(self.course, UntilDecided):
-            with contextlib.suppress(OSError):  # the disk is full, which was said
+            with contextlib.suppress(OSError):  # the disk is full, which was reported
                 rule = self.course.close()
                 if rule.ended == "time_up":
                     self._told(f"the time for adding repetitions ({format_duration(rule.at_most_s)}) is up")
@@ -64,7 +65,7 @@ class Deciding:
 
     def _added(self, block: Sequence[Planned]) -> None:
         known = self._directory.read_manifest()
-        new = [p for p in block if p.order > len(known.trials)]  # of a run that was killed in it, it is there already
+        new = [p for p in block if p.order > len(known.trials)]  # for a run that was killed in it, it already exists
         seed = self._experiment.settings.seed
         rule = self.course.rule if isinstance(self.course, UntilDecided) else None
         self._keep(trials=(*known.trials, *planned_trials(new, seed)), rule=rule)
@@ -92,8 +93,8 @@ def judged(experiment: Experiment, trials: Sequence[TrialData], looks: Looks) ->
 
 
 def too_few(experiment: Experiment) -> list[str]:
-    """What to say before the first trial of a run whose trials are too few to show anything; empty where they are not.
-    Of a single trial of each, and of --quick, it is said elsewhere."""
+    """A warning before the first trial of a run with too few trials to show anything; empty if there are enough. Runs
+    with a single trial of each, and with --quick, have their own warnings."""
     document, workload = experiment.document, experiment.workload
     if experiment.rule is not None or experiment.search is not None or workload.command is not None:
         return []
@@ -106,15 +107,15 @@ def too_few(experiment: Experiment) -> list[str]:
 
 
 def enough(experiment: Experiment, looks: Looks, compared: int | None = None) -> int:
-    """Repetitions of the plan that can decide every comparison at this look; `compared`: how many there are, where
-    trials have shown it."""
+    """Repetitions of the plan that can decide every comparison at this look; `compared`: their number, if trials have
+    shown it."""
     pairs, metrics = _planned(experiment)
     alpha = experiment.document.statistics.alpha * looks.share
     return family.enough(pairs, compared or len(pairs) * metrics, alpha) if pairs and metrics else 1
 
 
 def _planned(experiment: Experiment) -> tuple[list[family.PlannedPair], int]:
-    """What will be compared, and in how many metrics."""
+    """The comparisons to make, and their number of metrics."""
     document, graph = experiment.document, experiment.workload.graph
     figures = key_figures.kinds(key_figures.declared(graph.document))
     there = {"round_trip": graph.services(), "latency": graph.edges(), "response": graph.edges()}

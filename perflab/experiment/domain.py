@@ -1,8 +1,8 @@
 """DDS domains that no other run on this machine holds.
 
-A domain is held by an exclusive lock on a file of its own, in one directory for all users, and by an abstract socket
-address: two users may have different temporary directories, yet share the network, and abstract addresses are
-per network namespace just as the ports of a domain are. Both vanish with the process that holds them.
+A domain is held by an exclusive lock on its own file, in one directory for all users, and by an abstract socket
+address: two users may have different temporary directories, yet share the network, and abstract addresses are per
+network namespace just as the ports of a domain are. Both vanish with the process that holds them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pathlib import Path
 
 from perflab.errors import Unavailable
 
-# Above 101 the ports of a domain (7400 + 250 * domain) reach into Linux' range of ephemeral ports; 0 is everybody's.
+# Above 101 the ports of a domain (7400 + 250 * domain) reach into Linux' range of ephemeral ports; 0 is everybody's
+# default.
 DOMAINS = range(1, 101)
 
 
@@ -29,7 +30,7 @@ def lock_directory() -> Path:
 
 @contextlib.contextmanager
 def hold_this(domain: int) -> Iterator[int]:
-    """Holds a domain that the user has chosen. Raises Unavailable when another run has it."""
+    """Holds a domain that the user has chosen. Raises Unavailable if another run has it."""
     directory = lock_directory()
     _prepare(directory)
     path = directory / f"{domain}.lock"
@@ -44,9 +45,9 @@ def hold_this(domain: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def hold(after: int | None = None) -> Iterator[int]:
-    """Holds a free domain, preferably one above `after`, so that trials in sequence do not reuse one.
+    """Holds a free domain, preferably one above `after`, so that consecutive trials do not reuse one.
 
-    Raises Unavailable when all of them are taken.
+    Raises Unavailable if all are taken.
     """
     directory = lock_directory()
     _prepare(directory)
@@ -69,7 +70,7 @@ def _prepare(directory: Path) -> None:
         if not stat.S_ISDIR(status.st_mode):
             raise Unavailable(f"{directory} is not a directory; remove it, perflab keeps its domain locks there")
         if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) != 0o1777:
-            directory.chmod(0o1777)  # mkdir's mode passes through the umask
+            directory.chmod(0o1777)  # mkdir's mode is subject to the umask
     except OSError as error:
         raise Unavailable(
             f"cannot keep domain locks in {directory}: {error.strerror}; name another place with TMPDIR"
@@ -77,7 +78,7 @@ def _prepare(directory: Path) -> None:
 
 
 def _lock(path: Path, stack: contextlib.ExitStack) -> bool:
-    """Whether the lock could be had; `stack` gives it back."""
+    """Whether the lock was free; `stack` releases it."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         try:

@@ -1,9 +1,8 @@
-"""When a graph has come to rest after its publishers stopped, seen from outside through progress lines.
+"""Detects from progress lines, outside of the processes, that a graph has come to rest after its publishers stopped.
 
-A message that is under way is counted by its sender and not yet by its receiver, and the counts of several
-processes are never read at one instant. So the sums must be equal in two successive rounds, where every report of
-the second round was made after every report of the first one, and must not have changed between them (Mattern's
-four-counter method).
+A message under way is counted by its sender and not yet by its receiver, and the counts of several processes are never
+read at one instant. So the sums must be equal in two successive rounds, where every report of the second round was made
+after every report of the first one, and must not have changed between them (Mattern's four-counter method).
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from perflab.experiment.protocol import Progress
 
 @dataclass(frozen=True)
 class Sums:
-    """Deliveries that should happen and callbacks that have ended, over all processes."""
+    """Expected deliveries and finished callbacks, over all processes."""
 
     expected: int
     completed: int
 
 
 class Drain:
-    """Told of every progress line; `verdict` says whether the drain is over, and why.
+    """Receives every progress line; `verdict` says whether the drain is over, and why.
 
-    `quiet_ns`: without any change for so long, what is missing is taken to be lost. `limit_ns`: the drain's bound.
+    `quiet_ns`: without any change for this long, missing messages count as lost. `limit_ns`: the limit of the drain.
     """
 
     def __init__(self, processes: list[str], quiet_ns: int, limit_ns: int) -> None:
@@ -46,17 +45,17 @@ class Drain:
         return self._began_ns is None
 
     def leave(self, process: str) -> None:
-        """It has ended before the others, and nothing more is heard of it."""
+        """It has ended before the others and sends no further reports."""
         self._processes -= {process}
         for reports in (self._latest, self._round):
             reports.pop(process, None)
 
     def join(self, process: str) -> None:
-        """Another one has begun."""
+        """Another process has begun."""
         self._processes |= {process}
 
     def update(self, process: str, progress: Progress, now_ns: int) -> None:
-        """Takes a line in; `now_ns` is perflab's own clock, which quiet and limit are measured with."""
+        """Receives a line; `now_ns` is perflab's own clock, which measures quiet and limit."""
         self._latest[process] = progress
         if len(self._latest) < len(self._processes) or any(p.publishing for p in self._latest.values()):
             return

@@ -1,7 +1,7 @@
-"""What a run was made on and made with: hardware, kernel, limits, libraries, programs. Part of the manifest.
+"""The hardware, kernel, limits, libraries and programs of a run. Part of the manifest.
 
-Files are read below the host's root; what only this machine can tell (software, this process's CPUs) is None for
-another root. What cannot be read is None; a limit that is not there is "unlimited".
+Files are read below the host's root; what only this machine can report (software, this process's CPUs) is None for
+another root. Unreadable values are None; a missing limit is "unlimited".
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ NODES = "sys/devices/system/node"
 
 PACKAGES = ("numpy", "polars", "pydantic", "rich", "scipy", "statsmodels", "typer")
 
-# What reaches into the middlewares and their processes from outside, and so belongs to what was measured.
+# Variables that affect the middlewares and their processes from outside, and so belong to what was measured.
 ENVIRONMENT_PREFIXES = (
     "CYCLONEDDS_", "FASTDDS_", "FASTRTPS_", "ROS_", "RMW_", "ZENOH_", "IOX2_", "RCUTILS_", "MALLOC_", "LD_",
 )  # fmt: skip
 ENVIRONMENT = ("GLIBC_TUNABLES",)
 
-# Of kernel/sched_* all are taken.
+# All of kernel/sched_* are recorded.
 SYSCTLS = (
     "net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default",
     "net.core.netdev_max_backlog", "net.core.busy_poll", "net.core.busy_read", "net.ipv4.udp_mem",
@@ -47,7 +47,7 @@ SYSCTLS = (
     "kernel.nmi_watchdog", "vm.swappiness", "vm.stat_interval",
 )  # fmt: skip
 
-# Loads a plug-in as perflab-node does, in a process of its own, and prints the files mapped before and after.
+# Loads a plug-in like perflab-node, in a separate process, and prints the files mapped before and after.
 _LOAD = """
 import ctypes, os, sys
 def maps():
@@ -60,8 +60,8 @@ sys.stdout.buffer.write((before + "\\0" + maps()).encode("utf-8", "surrogateesca
 
 
 def inventory(host: Host, native: Native, middlewares: Iterable[Middleware], beside: Iterable[Path] = ()) -> Json:
-    """Everything of `host.facts()`, and more of the machine; under `software` what runs on it, with these programs
-    beside perflab's own."""
+    """All of `host.facts()`, and more about the machine; `software` has the installed software, with these programs in
+    addition to perflab's own."""
     clocks = host.text("sys/devices/system/clocksource/clocksource0/available_clocksource")
     limits = {name: {"soft": _limit(soft), "hard": _limit(hard)} for name, (soft, hard) in host.limits().items()}
     memory = ("MemTotal", "MemAvailable", "SwapTotal", "SwapFree")
@@ -73,7 +73,7 @@ def inventory(host: Host, native: Native, middlewares: Iterable[Middleware], bes
         "numa_nodes": _numa_nodes(host),
         "turbo": {True: "on", False: "off", None: None}[host.turbo()],
         "smt": host.text(f"{CPU}/smt/control"),
-        "memory": dict(zip(names, host.kb("proc/meminfo", *memory), strict=True)),  # as it is at this moment
+        "memory": dict(zip(names, host.kb("proc/meminfo", *memory), strict=True)),  # current value
         "huge_pages": host.chosen("sys/kernel/mm/transparent_hugepage/enabled"),
         "clock_sources": None if clocks is None else clocks.split(),
         "mitigations": _mitigations(host),
@@ -86,7 +86,7 @@ def inventory(host: Host, native: Native, middlewares: Iterable[Middleware], bes
 
 
 def environment(*more: str) -> dict[str, str]:
-    """Variables that reach into what is measured, and those that begin with one of `more`."""
+    """Environment variables that affect measurements, and those that begin with one of `more`."""
     prefixes = (*ENVIRONMENT_PREFIXES, *more)
     return {k: v for k, v in sorted(os.environ.items()) if k.startswith(prefixes) or k in ENVIRONMENT}
 
@@ -148,14 +148,14 @@ def _sysctls(host: Host) -> dict[str, str | None]:
 
 
 def _cgroup(host: Host) -> Json | None:
-    """What limits this process from outside: CPU time, CPUs, memory; the tightest of all levels above it."""
+    """The outer limits of this process: CPU time, CPUs, memory; the tightest of all levels above it."""
     group = host.cgroup()
     if group is None:
         return None
     unified, levels = group.unified, group.levels
 
     def known(controller: str, *files: str) -> list[str]:
-        """What every level says in these files, each in a line of its own."""
+        """The content of these files at every level, one line each."""
         texts = [[_read(level / file) for file in files] for level in levels(controller)]
         return [" ".join(map(str, found)) for found in texts if None not in found]
 
@@ -180,12 +180,12 @@ def _read(path: Path) -> str | None:
 
 
 def _tightest(limits: list[Any]) -> Any:
-    """The smallest one; where there are none the controller is not used, and so limits nothing."""
+    """The smallest one; if there are none, the controller is not used, and so limits nothing."""
     return min((limit for limit in limits if isinstance(limit, int | float)), default=UNLIMITED)
 
 
 def _limit(text: str) -> int | str:
-    # Version 1 has no word for "no limit": it is the largest multiple of the page size.
+    # Version 1 expresses "no limit" as the largest multiple of the page size.
     return UNLIMITED if not text.isdigit() or int(text) >= 1 << 62 else int(text)
 
 
@@ -193,7 +193,7 @@ def _limit(text: str) -> int | str:
 
 
 def _software(native: Native, middlewares: list[Middleware], beside: Iterable[Path]) -> Json:
-    """Programs are asked side by side: most of the time goes into waiting for them."""
+    """Programs run in parallel: most of the time is waiting for them."""
     kinds = {m.name: m for m in middlewares if m.library is not None}
     programs = sorted(p for p in native.folder.glob("perflab-*") if p.is_file()) if native.folder.is_dir() else []
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -233,7 +233,7 @@ def _software(native: Native, middlewares: list[Middleware], beside: Iterable[Pa
 
 
 def _loaded(library: Path, environment: Mapping[str, str]) -> list[str] | None:
-    """The shared libraries that come with a plug-in when it is loaded, as the dynamic linker finds them; sorted."""
+    """The shared libraries that are loaded with a plug-in, as found by the dynamic linker; sorted."""
     output = _run([sys.executable, "-I", "-S", "-c", _LOAD, os.fspath(library)], environment)
     if output is None or "\0" not in output:
         return None
@@ -259,17 +259,17 @@ def _file(path: str | Path) -> Json | None:
 
 @lru_cache(maxsize=256)
 def _digest(path: str, *identity: int) -> str:
-    """`identity` makes a file that was replaced another one."""
+    """`identity` distinguishes a replaced file."""
     del identity
     with open(path, "rb") as file:  # noqa: PTH123 - file_digest wants the file
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 def _packages(paths: list[str]) -> dict[str, tuple[str, str | None]]:
-    """By path the package of the distribution that owns it, and its version; without those that none does."""
+    """The package that owns each path, with its version; without paths that no package owns."""
     if not paths or shutil.which("dpkg-query") is None:
         return {}
-    # Where /lib is a link to /usr/lib, packages may still list the file below /lib.
+    # If /lib is a link to /usr/lib, packages may still list the file below /lib.
     names = {path.removeprefix("/usr") if path.startswith("/usr/lib") else path: path for path in paths}
     names |= {path: path for path in paths}
     owners: dict[str, str] = {}
@@ -298,10 +298,10 @@ def _package_folder() -> Path:
 
 
 def _git() -> Json | None:
-    """The revision of perflab, where it runs from its checkout and git is there."""
+    """The revision of perflab, if it runs from its checkout and git is available."""
     package = _package_folder()
     if shutil.which("git") is None or not (package.parent / ".git").exists():
-        return None  # an environment that lies somewhere in the checkout of something else has no revision of its own
+        return None  # an environment within a checkout of another project has no revision of its own
     git = ["git", "--no-optional-locks", "-C", str(package.parent)]
     revision = _run([*git, "rev-parse", "HEAD"])
     changes = _run([*git, "status", "--porcelain", "--untracked-files=no"])
@@ -332,7 +332,7 @@ def package_version(name: str) -> str | None:
 
 
 def _run(command: list[str], environment: Mapping[str, str] | None = None, *, any_status: bool = False) -> str | None:
-    """What a program prints; None where it cannot be asked."""
+    """The output of a program; None if it cannot be run."""
     variables = {"LC_ALL": "C", **(environment or {})}
     try:
         done = programs.ask(command, limit_s=PROGRAM_TIMEOUT_S, environment=variables, errors="surrogateescape")
@@ -370,18 +370,18 @@ _COMPARED = {
     "software.libc": "libc",
     "software.stress_ng": "stress-ng",
 }
-# None is a statement of its own here: there is none.
+# None has a meaning here: there is none.
 _PRESENCE = {"hypervisor": "hypervisor", "container": "container"}
 _OF_CPUS = {"governor": "frequency governor", "khz_max": "highest frequency in kHz"}
 _OF_EACH = {"mitigations": "mitigation of", "sysctls": "sysctl"}
-_MEMORY_TOLERANCE = 0.01  # the kernel keeps a little more or less for itself at every boot
+_MEMORY_TOLERANCE = 0.01  # the kernel reserves slightly more or less for itself at every boot
 _SHOWN_LETTERS = 60
 
 
 def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """What differs between two inventories and matters when their runs are compared, one line each.
+    """Differences between two inventories that matter when their runs are compared, one line each.
 
-    What is not known of one of them is no difference. Python and its packages are in no measured path.
+    An unknown value is not a difference. Python and its packages are in no measured path.
     """
     one, other = _facts(a), _facts(b)
     kb = [_at(inventory_, "memory_kb") for inventory_ in (a, b)]
@@ -400,7 +400,7 @@ def difference(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 
 
 def _facts(inventory_: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known and compared, by what it is called."""
+    """Known and comparable values, by name."""
     found = {label: _at(inventory_, path) for path, label in _COMPARED.items()}
     found |= {label: inventory_[path] or "none" for path, label in _PRESENCE.items() if path in inventory_}
     for key, label in _OF_CPUS.items():
@@ -414,7 +414,7 @@ def _facts(inventory_: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _libraries_against(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """Those of the middlewares that both runs used; versions of one library are compared with each other."""
+    """The libraries of the middlewares that both runs used; versions of one library are compared with each other."""
     sides = [_at(inventory_, "software.middlewares") or {} for inventory_ in (a, b)]
     lines = []
     for name in sorted(set(sides[0]) & set(sides[1])):
@@ -429,8 +429,8 @@ def _libraries_against(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
                 told = versions if None not in versions and versions[0] != versions[1] else digests
                 lines.append(f"{library} of {name} {_shown(told[0])} against {_shown(told[1])}")
         if one and other:
-            lines += [f"{library} of {name} in the first alone" for library in sorted(set(one) - set(other))]
-            lines += [f"{library} of {name} in the second alone" for library in sorted(set(other) - set(one))]
+            lines += [f"{library} of {name} only in the first" for library in sorted(set(one) - set(other))]
+            lines += [f"{library} of {name} only in the second" for library in sorted(set(other) - set(one))]
     return lines
 
 

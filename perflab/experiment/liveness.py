@@ -1,6 +1,6 @@
-"""No run locks the machine: what real-time threads of a trial may take, and the watchdog that ends them.
+"""No run may lock up the machine: which CPUs real-time threads of a trial may take, and the watchdog that ends them.
 
-Where the kernel limits real-time threads, others get some of every CPU in spite of them. Where nothing does, a trial
+If the kernel limits real-time threads, other threads always get a share of every CPU. If nothing limits them, a trial
 must leave a CPU to perflab and to the rest of the machine, and a priority to the watchdog (native/programs/watchdog).
 """
 
@@ -26,15 +26,15 @@ from perflab.workload import Graph
 
 PROGRAM = "perflab-watchdog"
 NAME = "watchdog"
-LIMIT_S = 5.0  # in which perflab does not come to run although it could; the fair server lets it run each second
+LIMIT_S = 5.0  # time in which perflab cannot run although it is ready; the fair server lets it run each second
 READY_LIMIT_S = 20.0
-HEARD_WITHIN_S = 0.2  # of what it did, by way of its guard
+HEARD_WITHIN_S = 0.2  # of its report, through its guard
 PRIORITY = 99
 LOCKED = "perflab had no CPU for"
 
 
 def uses(graph: Graph, requests: Sequence[ThreadRequest], conditions: Sequence[Condition]) -> list[RealTimeUse]:
-    """What of a trial runs with FIFO or RR, as far as it was asked for."""
+    """The parts of a trial that run with FIFO or RR, as far as requested."""
     return [*_of_graph(graph, requests), *(use for c in conditions if (use := c.real_time) is not None)]
 
 
@@ -57,7 +57,7 @@ def _use(who: str, thread: Mapping[str, Any]) -> RealTimeUse:
 
 
 def limits_of(conditions: Sequence[Condition], host: Host) -> RealTimeLimits:
-    """What will limit real-time threads in a trial with these conditions."""
+    """The limits of real-time threads in a trial with these conditions."""
     changing = next((c for c in conditions if isinstance(c, RealtimeLimits)), None)
     return real_time_limits(host.root) if changing is None else changing.limits_of(host)
 
@@ -65,34 +65,34 @@ def limits_of(conditions: Sequence[Condition], host: Host) -> RealTimeLimits:
 def check(
     label: str, graph: Graph, requests: Sequence[ThreadRequest], conditions: Sequence[Condition], host: Host
 ) -> None:
-    """Before the first trial: does it leave a CPU to others, where nothing limits real-time threads?
+    """Checks before the first trial that it leaves a CPU to others, if nothing limits real-time threads.
 
-    Raises BadInput where it does not, Unavailable where nobody could end it.
+    Raises BadInput if it does not, Unavailable if the watchdog could not end it.
     """
     if not limits_of(conditions, host).off:
         return
     found = uses(graph, requests, conditions)
     off = f"{label}: nothing limits real-time threads (throttling and fair server are off), and"
     if found and not free_cpus(found):
-        right = "name CPUs that leave one of them out: @CPUS of --thread, cpus= of the condition"
+        right = "leave out one CPU: @CPUS of --thread, cpus= of the condition"
         raise BadInput(f"{off} {listed([use.words for use in found])} leave no CPU to anybody else; {right}")
     if highest := next((use for use in found if use.priority >= PRIORITY), None):
         raise BadInput(f"{off} {highest.words} leaves no priority above it to the watchdog; use at most {PRIORITY - 1}")
     if not host.may_be_real_time(PRIORITY):
         raise Unavailable(
-            f"{off} this user may not have RR {PRIORITY}, which the watchdog needs; run as root, or set `rtprio 99` in "
-            "/etc/security/limits.d/perflab.conf"
+            f"{off} this user may not use RR {PRIORITY}, which the watchdog needs; run as root, or set `rtprio "
+            "99` in /etc/security/limits.d/perflab.conf"
         )
 
 
 def free_cpus(found: Sequence[RealTimeUse], allowed: Sequence[int] | None = None) -> tuple[int, ...]:
-    """The CPUs that no real-time thread may use; of a thread that names none, all are taken."""
+    """The CPUs that no real-time thread may use; a thread without CPUs takes all."""
     all_ = allowed_cpus() if allowed is None else allowed
     return tuple(cpu for cpu in all_ if not any(cpu in use.cpus or not use.cpus for use in found))
 
 
 class Watchdog:
-    """Beside one trial, if it has real-time threads, or a command that may have them while nothing limits them."""
+    """Runs beside one trial, if it has real-time threads, or a command that may have them while nothing limits them."""
 
     def __init__(self, trial: RunningTrial) -> None:
         plan = trial.plan
@@ -123,7 +123,7 @@ class Watchdog:
         return companion
 
     def fired(self) -> str | None:
-        """What it did, where it had to: one line."""
+        """What it did, if it had to act: one line."""
         if self._companion is None:
             return None
         while (said := self._companion.receive(HEARD_WITHIN_S)) is not None:

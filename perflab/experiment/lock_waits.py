@@ -1,7 +1,7 @@
-"""Which threads wait for a lock that a thread of their process holds, as it is now: the address at which a thread waits
-is in /proc/PID/task/TID/syscall, and who holds a lock its memory says (docs/realtime.md, Locks).
+"""Which threads currently wait for a lock held by a thread of their process: the address at which a thread waits is in
+/proc/PID/task/TID/syscall, and the owner of a lock is in its memory (docs/realtime.md, Locks).
 
-The kernel's recorder reads the same (native/tracing/scheduler/scheduler.bpf.c), for as long as it records.
+The kernel's recorder reads the same (native/tracing/scheduler/scheduler.bpf.c), while it records.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from perflab.kernel import Files
 
 Thread = tuple[int, int]  # pid and tid
 
-# Of the system call futex, by machine: x86-64's own, the others' of asm-generic/unistd.h.
+# Number of the system call futex, by machine: x86-64's own, the others' of asm-generic/unistd.h.
 _CALLS = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
-# Of linux/futex.h: what a thread waits with, without flags.
+# From linux/futex.h: operations of a waiting thread, without flags.
 _PRIVATE, _CLOCK_REALTIME = 128, 256
 _WAIT, _LOCK_PI, _WAIT_BITSET, _LOCK_PI2 = 0, 6, 9, 13
 _WAITERS, _TID_MASK = 0x80000000, 0x3FFFFFFF
-# pthread_mutex_t of glibc on machines of 64 bits: the word, count, owner, users, kind.
+# pthread_mutex_t of glibc on 64-bit machines: the word, count, owner, users, kind.
 _MUTEX = struct.Struct("=IIiII")
-_KINDS = 1 << 10  # with its flags, the type of a mutex is below
+_KINDS = 1 << 10  # its flags are above the type of a mutex
 
 
 @dataclass(frozen=True)
 class LockWait:
-    """A thread that waits, and who has what it waits for."""
+    """A waiting thread, and the owner of the lock."""
 
     thread: Thread
     owner: Thread
@@ -37,8 +37,8 @@ class LockWait:
 
 
 def lock_waits(proc: Path, threads: Iterable[Thread]) -> tuple[LockWait, ...] | None:
-    """The waits of these threads for locks that a thread of the same process holds. None where that cannot be told: on
-    other machines, and where this process may not look."""
+    """The waits of these threads for locks held by a thread of the same process. None if unknown: on other machines,
+    and without the right to read."""
     call = _CALLS.get(platform.machine())
     if call is None:
         return None
@@ -57,7 +57,7 @@ def lock_waits(proc: Path, threads: Iterable[Thread]) -> tuple[LockWait, ...] | 
 
 
 def _owner(memory: Path, address: int, operation: int) -> int:
-    """The thread that the lock's memory names as its owner; 0: none, or nothing that looks like a held mutex."""
+    """The thread that the lock's memory names as its owner; 0: none, or not a held mutex."""
     try:
         with memory.open("rb", buffering=0) as file:
             file.seek(address)

@@ -1,4 +1,5 @@
-"""What the machine did in a trial: read before it, right before its measured part, when all was published, and after.
+"""The machine's activity in a trial: read before it, right before its measured part, when everything was published, and
+after.
 
 A reading takes about a millisecond of perflab's own CPU time and starts no program.
 """
@@ -28,9 +29,9 @@ from perflab.results.machine import (
 from perflab.results.trial import added
 from perflab.units import NS_PER_S
 
-# Those that messages and timers wait for: softirqs, timers of PREEMPT_RT, RCU, interrupts.
+# Those on which messages and timers depend: softirqs, timers of PREEMPT_RT, RCU, interrupts.
 KERNEL_THREAD = re.compile(r"ksoftirqd/\d+|ktimers/\d+|rcu\w*(?:/\d+)?|irq/.+")
-KERNEL_PARENT = 2  # kthreadd, whose children all threads of the kernel are
+KERNEL_PARENT = 2  # kthreadd, the parent of all kernel threads
 TIMER_LINES = ("LOC", "arch_timer")
 FREQUENCY_INTERVAL_NS = NS_PER_S // 2  # between two readings of all CPUs
 POLICIES = {0: "OTHER", 1: "FIFO", 2: "RR", 3: "BATCH", 5: "IDLE", 6: "DEADLINE"}
@@ -42,7 +43,7 @@ _UDP = {
     "udp_no_room": "RcvbufErrors",
 }
 
-Lines = Mapping[str, tuple[int, ...]]  # a count of each CPU, by line
+Lines = Mapping[str, tuple[int, ...]]  # a count for each CPU, by line
 
 
 @dataclass(frozen=True)
@@ -81,16 +82,16 @@ class MachineWatch:
         self._frequencies_khz: dict[int, list[int]] = {}
 
     def begin(self, processes: Iterable[int]) -> None:
-        """`processes` are those of the workload: whose network it is."""
+        """`processes` are those of the workload, for their network namespaces."""
         self._begin = self._read(processes)
 
     def end(self, processes: Iterable[int]) -> None:
         self._end = self._read(processes)
 
     def follow(self, from_ns: int, call_at: Callable[[int, Callable[[], None]], None]) -> None:
-        """Reads the frequencies of the CPUs from that instant to `end`, where the machine tells them.
+        """Reads the frequencies of the CPUs from that instant to `end`, if the machine has them.
 
-        `call_at` calls something at an instant of CLOCK_MONOTONIC.
+        `call_at` schedules a call at an instant of CLOCK_MONOTONIC.
         """
         self._frequencies_khz = {cpu: [] for cpu in self._files.online() if self._khz(cpu) is not None}
 
@@ -165,7 +166,7 @@ class MachineWatch:
 
         def counted(begin_: Lines, end_: Lines, wanted: Iterable[str]) -> int | None:
             lines = [line for line in wanted if line in end_]
-            # A line may appear meanwhile: a device came.
+            # A line may appear meanwhile: a new device.
             then = sum(begin_[line][place[0]] for line in lines if line in begin_)
             return sum(end_[line][place[1]] for line in lines) - then if lines else None
 
@@ -184,7 +185,7 @@ class MachineWatch:
         )
 
     def _throttled(self) -> dict[str, int | None]:
-        """Of the group and those above it, each of which may have a quota of its own."""
+        """For the group and those above it, each of which may have its own quota."""
         group = self._files.cgroup()
         tables = [
             dict(line.split() for line in text.splitlines() if len(line.split()) == 2)
@@ -227,7 +228,7 @@ def limits_seen(root: Path = Path("/")) -> LimitsSeen:
 
 
 def kernel_threads(root: Path = Path("/")) -> tuple[KernelThread, ...]:
-    """Those that others wait for, by number; none where /proc hides them, as in a container."""
+    """Those that others wait for, by process id; none if /proc hides them, as in a container."""
     files, proc = Files(root), root / "proc"
     found = []
     for pid in sorted(pids(proc)):
@@ -275,7 +276,7 @@ def _table(text: str | None) -> tuple[tuple[int, ...], Lines]:
         words = rest.split()
         counts = words[: len(cpus)]
         if len(counts) < len(cpus) or not all(word.isdigit() for word in counts):
-            continue  # ERR and MIS have one count for all
+            continue  # ERR and MIS have one count for all CPUs
         name = name.strip()
         what = f" {words[-1]}" if name.isdigit() and len(words) > len(cpus) else ""
         found[name + what] = tuple(map(int, counts))
@@ -283,7 +284,7 @@ def _table(text: str | None) -> tuple[tuple[int, ...], Lines]:
 
 
 def _of_cpus(lines: Lines, cpus: tuple[int, ...], wanted: tuple[int, ...]) -> Lines:
-    """In the order of `wanted`: /proc/softirqs has CPUs that may come, /proc/interrupts those that are online."""
+    """In the order of `wanted`: /proc/softirqs has possible CPUs, /proc/interrupts only online ones."""
     places = [cpus.index(cpu) for cpu in wanted] if set(wanted) <= set(cpus) else None
     return {} if places is None else {line: tuple(counts[p] for p in places) for line, counts in lines.items()}
 
@@ -313,7 +314,7 @@ def _namespace(root: Path, pid: int) -> tuple[int, dict[str, int | None]] | None
 
 
 def _network(begin: _Reading, end: _Reading) -> NetworkCounts | None:
-    """Of namespaces that were there at both readings."""
+    """For namespaces that existed at both readings."""
     both = begin.network.keys() & end.network.keys()
     if not both or begin.network.keys() != end.network.keys():
         return None

@@ -1,7 +1,7 @@
 """The processes of a graph, each a perflab-node: those of the workload, or beside a command those of conditions.
 
 launched -> created -> ready -> start -> publishing -> rest -> stop -> done -> every process gone (docs/formats.md,
-section 3). Whatever a node says is taken in by `hear`; the phases wait until enough was said.
+section 3). `hear` receives all reports of nodes; the phases wait until enough was reported.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ from perflab.results.trial import added
 from perflab.runs.display import LiveProgress
 from perflab.units import NS_PER_S, format_duration
 
-# From the start line to the start instant: the line must have reached every process by then.
+# From the start line to the start instant: every process must have received the line by then.
 START_LEAD_NS = 400_000_000
 START_LEAD_PER_PROCESS_NS = 5_000_000
-START_LEAD_DISTURBED_NS = 400_000_000  # more, where something is about to make the machine busy
-# More, beside real-time threads of a condition: who starves behind them gets the CPU once in a period of the kernel's
-# fair server or throttling.
+START_LEAD_DISTURBED_NS = 400_000_000  # more, if the machine is about to become busy
+# More, beside real-time threads of a condition: threads that starve behind them get the CPU once in a period of the
+# kernel's fair server or throttling.
 START_LEAD_STARVED_NS = 1_100_000_000
 START_LEAD_PER_WAITING_NS = 50_000_000  # more, for each thread beyond the CPUs that wanted one in the last minute
-# And so many times as long as the slowest process took from its launch until it had its endpoints, which tells how fast
-# the machine is just now: on an idle one that is less than the above. Up to a limit, for graphs that are large.
+# And this multiple of the time that the slowest process took from its launch until it had its endpoints, which shows
+# the machine's present speed: on an idle one this is less than the above. Up to a limit, for large graphs.
 START_LEAD_PER_CREATION = 10
 START_LEAD_MOST_NS = 3 * NS_PER_S
-END_LEAD_NS = 100_000_000  # from the line that says when the measured part ends to that instant
-UNTIL_STOPPED_NS = 1 << 61  # of a measured part that has no end by itself
+END_LEAD_NS = 100_000_000  # from the line that announces the end of the measured part to that instant
+UNTIL_STOPPED_NS = 1 << 61  # for a measured part without an end of its own
 UNMATCHED_SHOWN = 3
 DAEMON_LOOK_S = 0.01
-HEARD_WITHIN_NS = NS_PER_S // 4  # after it, perflab hears that the last message was published
+HEARD_WITHIN_NS = NS_PER_S // 4  # the delay after which perflab learns that the last message was published
 
 
 def program_of(plan: TrialPlan, process: str | None) -> Path:
-    """What runs a process of the graph: perflab-node, or the program that the graph says. Raises Unavailable."""
+    """The program of a process of the graph: perflab-node, or the one named in the graph. Raises Unavailable."""
     program = plan.graph.programs.get(process or "", "perflab-node")
     if "/" not in program:
         return plan.native.program(program)
     path = Path(program)
     if not os.access(path, os.X_OK) or not path.is_file():
         raise Unavailable(
-            f"{program}, the program of process {process!r}, is not there; build it (docs/programs.md), or correct "
-            "`program` in the graph"
+            f"{program}, the program of process {process!r}, does not exist; build it (docs/programs.md), or "
+            "correct `program` in the graph"
         )
     return path
 
@@ -79,12 +79,12 @@ def node_configuration(
     credentials: Path | None = None,
 ) -> dict[str, Any]:
     """docs/formats.md, section 2. `schedule` is the descriptor of the memory that several processes share,
-    `credentials` the folder of DDS Security's."""
+    `credentials` the folder for DDS Security."""
     settings, variant = plan.settings, plan.variant
     graph = plan.hosted
     index = 0 if process is None else graph.processes.index(process)
     middleware = variant.middleware_of(index)
-    # What was asked for the workload is not asked for a process of a condition.
+    # Requests for the workload do not apply to a process of a condition.
     foreign = process in plan.graph.condition_processes
     configuration: dict[str, Any] = {
         "schema": 1,
@@ -122,7 +122,7 @@ def node_configuration(
 
 
 class Nodes(System):
-    """Beside a command there may be none of them; then every phase is over at once."""
+    """Beside a command there may be none; then every phase is over at once."""
 
     def __init__(self, trial: RunningTrial) -> None:
         self._trial = trial
@@ -137,17 +137,17 @@ class Nodes(System):
         self._ready: dict[str, protocol.Ready] = {}
         self._progress: dict[str, protocol.Progress] = {}
         self._done: set[str] = set()
-        self._heard_s: dict[str, float] = {}  # when a process last said something, from the start on
+        self._heard_s: dict[str, float] = {}  # time of a process's last report, from the start on
         self._drain: Drain | None = None  # from the start on
-        self._reports = False  # what they say is what is shown
+        self._reports = False  # their reports are shown
         self._asked_to_end = False
         self._published_until_ns = 0
-        self._ended_ns: int | None = None  # the measured part, where it had no end by itself
+        self._ended_ns: int | None = None  # the measured part, if it had no end of its own
         self._ender: str | None = None  # the name of the process whose program ended it
         self._schedule: int | None = None  # the descriptor of the memory that the processes share
         self._gone: set[str] = set()  # names of processes that were killed on purpose
-        self._back: dict[str, Interruption] = {}  # names of those that came in their place
-        self._unmatched = ""  # of which discovery is waited for, in words
+        self._back: dict[str, Interruption] = {}  # names of those that replaced them
+        self._unmatched = ""  # processes whose discovery is waited for, in words
         self._outside = Outside(trial)
 
     @property
@@ -189,13 +189,13 @@ class Nodes(System):
         self._trial.keeper.write()
 
     def _start_daemons(self) -> None:
-        """What the middlewares need beside the processes; they end after them, with the companions."""
+        """Starts the daemons that the middlewares need; they end after the processes, with the companions."""
         folder = self._trial.directory.absolute()
         for daemon in self._plan.variant.daemons:
             daemon.require_none()
             self._trial.start(daemon.name, daemon.command(self._plan.hosted.document, folder))
             self._trial.waits_for(f"{daemon.name} to be ready")
-            self._trial.until(daemon.ready, step_s=DAEMON_LOOK_S)  # its end is told as that of any companion
+            self._trial.until(daemon.ready, step_s=DAEMON_LOOK_S)  # its end is reported like that of any companion
 
     def _launch(self, process: str | None, name: str, **more: Any) -> None:
         """With `more` members of its configuration."""
@@ -246,7 +246,7 @@ class Nodes(System):
         return self._plan.variant.middleware_of(index)
 
     def _check_libraries(self) -> None:
-        """Notes which libraries of its middleware each process really has; they must be those of the build."""
+        """Records the middleware libraries that each process really loaded; they must be those of the build."""
         for process, name in self._plan.node_names.items():
             middleware = self._middleware_of(process)
             kind = MIDDLEWARES.get(middleware.kind)
@@ -255,7 +255,7 @@ class Nodes(System):
             node = self._supervisor.nodes[name]
             try:
                 libraries = [path for path in installation.mapped(node.pid) if installation.is_of(kind, path)]
-            except OSError:  # it has ended, which the next phase tells
+            except OSError:  # it has ended, which the next phase reports
                 continue
             self._trial.keeper.note_process(name, libraries=tuple(map(str, libraries)))
             build = middleware.installation
@@ -276,16 +276,16 @@ class Nodes(System):
         lead_ns += round(START_LEAD_PER_WAITING_NS * max(0.0, os.getloadavg()[0] - (os.cpu_count() or 1)))
         lead_ns = max(lead_ns, min(START_LEAD_PER_CREATION * self._creation_ns, START_LEAD_MOST_NS))
         if not nodes:
-            lead_ns = 0  # nobody has to hear of it
+            lead_ns = 0  # no process needs the message
         at_ns = time.monotonic_ns() + lead_ns
         self._supervisor.send_all(self._start_line(at_ns))
         self._trial.keeper.note(start_at_ns=at_ns)
         self._heard_s = dict.fromkeys(nodes, time.monotonic() + lead_ns / NS_PER_S)
-        # A message that the middleware holds back on purpose, or a callback that works, is no silence.
+        # A message that the middleware holds back on purpose, or a running callback, is not silence.
         held_back_ns = max(m.programmed_delay_ns for m in self._plan.variant.middlewares)
         known_ns = held_back_ns + self._plan.graph.longest_work_ns + self._plan.graph.longest_action_ns
         limits = self._limits
-        # A chain goes through each node once at most.
+        # A chain goes through each node at most once.
         chain_ns = held_back_ns * max(1, len(self._plan.graph.nodes()))
         limit_ns = limits.drain_limit_ns + chain_ns + known_ns - held_back_ns
         self._drain = Drain(list(nodes), limits.drain_quiet_ns + known_ns, limit_ns)
@@ -305,11 +305,13 @@ class Nodes(System):
         else:
             self._trial.until_stopped(self._publish, begin_ns=self.scheduled.begin_ns)
             self.end_at(time.monotonic_ns() + self._end_lead_ns)
-        # Timers catch up by default: a graph that cannot keep up publishes for longer than asked, within reason.
+        # Timers catch up by default: a graph that cannot keep up may publish for longer than requested, within a limit.
         scheduled_s = (settings.warmup_ns + self.scheduled.end_ns - self.scheduled.begin_ns) / NS_PER_S
         if not self._trial.until(self._has_published, self._deadline(0) + 2 * scheduled_s + 30.0, 1.0):
             late = format_duration(scheduled_s + 30.0)
-            raise self._stuck(FAILED, f"the graph still publishes {late} after its schedule ended: it cannot keep up")
+            raise self._stuck(
+                FAILED, f"the graph is still publishing {late} after its schedule ended: it cannot keep up"
+            )
 
     def _until_ended(self) -> None:
         """Until a program ends the measured part."""
@@ -326,7 +328,7 @@ class Nodes(System):
         self.end_at(at_ns)
 
     def _is_over(self) -> bool:
-        """Nothing is published any more, or a program has said that it is enough."""
+        """Until nothing is published any more, or a program has requested the end."""
         return self._has_published() or self._ender is not None
 
     def _publish(self) -> None:
@@ -335,17 +337,17 @@ class Nodes(System):
 
     @property
     def _end_lead_ns(self) -> int:
-        """Until when every process has surely heard of an end."""
+        """The time by which every process has certainly received an end."""
         return END_LEAD_NS + START_LEAD_PER_PROCESS_NS * len(self._supervisor.nodes)
 
     def end_at(self, at_ns: int) -> None:
-        """The end of a measured part that has none by itself."""
+        """The end of a measured part without an end of its own."""
         self._ended_ns = at_ns
         self._supervisor.send_all({"type": "end", "at_ns": at_ns})
         self._trial.keeper.note(duration_s=(at_ns - self.scheduled.begin_ns) / NS_PER_S)
 
     def _interrupt(self) -> None:
-        """Kills and starts the processes of which conditions ask it, while the others publish."""
+        """Kills and starts the processes as conditions request, while the others publish."""
         window = self.scheduled
         acts = []
         for crash in self._trial.launch.interruptions:
@@ -353,7 +355,7 @@ class Nodes(System):
             acts += [(due_ns, self._kill, crash), (due_ns + crash.back_after_ns, self._bring_back, crash)]
         for due_ns, act, crash in sorted(acts, key=lambda one: one[0]):
             if self._trial.until(self._is_over, due_ns / NS_PER_S, 1.0):
-                return  # too late: the condition was not in effect, which its evidence says
+                return  # too late: the condition was not in effect, as its evidence shows
             act(crash)
 
     def _kill(self, crash: Interruption) -> None:
@@ -381,7 +383,7 @@ class Nodes(System):
 
     def _let_rejoin(self, name: str, line: protocol.Ready) -> None:
         if not line.matched:
-            raise Failed(FAILED, f"process {name!r} found no peers when it had come back: {'; '.join(line.unmatched)}")
+            raise Failed(FAILED, f"process {name!r} found no peers after it came back: {'; '.join(line.unmatched)}")
         self._back[name].ready_ns = time.monotonic_ns()
         self._supervisor.send(self._node(name), self._start_line(self._trial.start_at_ns or 0))
         self._heard_s[name] = time.monotonic()
@@ -390,9 +392,9 @@ class Nodes(System):
 
     def drain(self) -> None:
         if self._plan.variant.runtime == "virtual":
-            self._trial.keeper.note(drain="rest")  # it says that it has published when no event is left
+            self._trial.keeper.note(drain="rest")  # it reports that it has published when no event is left
         else:
-            self._trial.waits_for("messages that are on their way")
+            self._trial.waits_for("messages under way")
             self._trial.keeper.note(drain=self.rest())
             late_ns = self._published_until_ns - self.scheduled.end_ns
             if late_ns > HEARD_WITHIN_NS:
@@ -401,9 +403,9 @@ class Nodes(System):
         self._reports = False
 
     def rest(self, limit_s: float = math.inf) -> str | None:
-        """Until they are at rest, and how that was known; None where it is not within the limit."""
+        """Until they are at rest, and how that was detected; None if the limit was reached before."""
         drain = self._drain
-        assert drain is not None, "start comes first"
+        assert drain is not None, "call start first"
 
         def at_rest() -> bool:
             self._check_silence()
@@ -435,7 +437,7 @@ class Nodes(System):
         if self._schedule is not None:
             os.close(self._schedule)
             self._schedule = None
-        # The nodes end with the supervisor: that a condition is taken away is no failure of theirs.
+        # The nodes end with the supervisor: removing a condition is not a failure of theirs.
         return self._outside.close()
 
     def records(self, artifacts: Sequence[Artifact]) -> None:
@@ -444,7 +446,7 @@ class Nodes(System):
         for name, node in self._supervisor.nodes.items():
             self._trial.note_end(name, node.status, node.log)
 
-    # -- what they say -------------------------------------------------------------------------------------------------
+    # -- their reports ------------------------------------------------------------------------------------------------
 
     def hear(self, event: Event) -> bool:
         if isinstance(event, CompanionEnded | Tick):
@@ -521,7 +523,7 @@ class Nodes(System):
             )
 
     def _counts(self, label: str) -> Counts:
-        """What the processes say of the nodes of a condition, summed up over the processes."""
+        """The processes' counts for the nodes of a condition, summed over the processes."""
         parts = [(p.at_ns, c) for p in self._progress.values() if (c := (p.conditions or {}).get(label)) is not None]
         return Counts(
             at_ns=min(at_ns for at_ns, _ in parts),
@@ -546,11 +548,11 @@ class Nodes(System):
         for name, heard_s in self._heard_s.items():
             if now - heard_s > self._limits.silence_ns / NS_PER_S:
                 silence = format_duration(self._limits.silence_ns / NS_PER_S)
-                text = f"process {name!r} (pid {self._node(name).pid}) has said nothing for {silence}"
+                text = f"process {name!r} (pid {self._node(name).pid}) has sent no report for {silence}"
                 raise self._stuck(FAILED, text, self._broken_off("silent", name))
 
     def _await_all(self, heard: Mapping[str, object], within_ns: int, what: str) -> None:
-        """Until all have been heard of; a fast process may be a phase ahead of a slow one."""
+        """Until all have reported; a fast process may be a phase ahead of a slow one."""
         if self._trial.until(lambda: not self._missing(heard), self._deadline(within_ns)):
             return
         node = self._node(self._missing(heard)[0])
@@ -558,8 +560,8 @@ class Nodes(System):
         raise self._stuck(HARNESS_ERROR, f"process {node.name!r} (pid {node.pid}) {what}")
 
     def _stuck(self, outcome: Outcome, reason: str, broken_off: BrokenOff | None = None) -> Failed:
-        """That the workload does not come on. Where its threads get no CPU that is what became of it, and no error of
-        the laboratory."""
+        """Raises the failure of a workload that makes no progress. If its threads get no CPU, that is the workload's
+        outcome, not a perflab error."""
         running = {node.name: node.pid for node in self._supervisor.running}
         found = starved(running)
         if not found:
@@ -573,7 +575,7 @@ class Nodes(System):
         return [name for name in self._supervisor.nodes if name not in heard and name not in self._gone]
 
     def _names(self, heard: Mapping[str, object] | set[str]) -> str:
-        """The processes that have not been heard of yet, for people."""
+        """The processes without a report so far, for people."""
         missing = [repr(name) for name in self._missing(heard)]
         more = f" and {len(missing) - UNMATCHED_SHOWN} more" if len(missing) > UNMATCHED_SHOWN else ""
         return f"{'processes' if len(missing) > 1 else 'process'} {', '.join(missing[:UNMATCHED_SHOWN])}{more}"
@@ -612,7 +614,7 @@ class Nodes(System):
         raise Failed(FAILED, text, broken_off=self._broken_off("ended", event.process))
 
     def _broken_off(self, why: Literal["ended", "failed", "silent", "stuck"], name: str) -> BrokenOff:
-        """By the process with files of this name; that of a condition is none that the workload could name."""
+        """By the process with files of this name; a condition's process cannot be named by the workload."""
         if name in self._of_conditions:
             return BrokenOff(why=why, at_ns=time.monotonic_ns())
         of_graph = next((process for process, files in self._plan.node_names.items() if files == name), None)

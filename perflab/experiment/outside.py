@@ -1,5 +1,5 @@
-"""The processes of one trial that are none of perflab's: started under perflab-guard, each in a group of its own, and
-ended with all that they have started. Those that run already are left alone.
+"""The processes of one trial that are not perflab's: started under perflab-guard, each in its own group, and ended with
+all their descendants. Those that already run are left alone.
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from perflab.units import NS_PER_S
 from perflab.workload import outside
 from perflab.workload.outside import DOMAIN
 
-PARTITION = "GZ_PARTITION"  # whom a simulator of Gazebo hears
+PARTITION = "GZ_PARTITION"  # variable that a Gazebo simulator obeys
 FOLDER = "PERFLAB_TRIAL"
 LOOPBACK = "lo"
-LAST_INDEX = 99  # of the participants on a host, each of which has ports of its own
-DISTROS_WITHOUT_RANGE = "h"  # of ROS_DISTRO: Humble and before have ROS_LOCALHOST_ONLY alone
+LAST_INDEX = 99  # of the participants on a host, each of which has its own ports
+DISTROS_WITHOUT_RANGE = "h"  # values of ROS_DISTRO: Humble and before only have ROS_LOCALHOST_ONLY
 
 
 def ros_environment(domain: int | None, network: str, folder: Path) -> dict[str, str]:
-    """The variables of what speaks ROS 2 in a trial: a domain and a partition of its own, on the interface that was
-    asked for."""
+    """Variables for ROS 2 programs in a trial: their own domain and partition, on the requested interface."""
     on_host = network == LOOPBACK
     found = {DOMAIN: str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST" if on_host else "SUBNET"}
     # Later ones still obey it, with a warning.
@@ -41,8 +40,8 @@ def ros_environment(domain: int | None, network: str, folder: Path) -> dict[str,
 
 
 def meeting(rmw: str, network: str) -> dict[str, str]:
-    """What an RMW has to be told to meet perflab's middlewares on that interface: they have it alone, and on the
-    loopback no multicast. What the user has in CYCLONEDDS_URI stands behind it, and wins."""
+    """Settings that an RMW needs to reach perflab's middlewares on that interface: it is the only interface, and the
+    loopback has no multicast. The user's CYCLONEDDS_URI comes after it, and overrides it."""
     if rmw in rclcpp.FASTRTPS:
         return {"FASTDDS_BUILTIN_TRANSPORTS": "UDPv4"}  # versions do not understand each other's shared memory
     if rmw != rclcpp.CYCLONEDDS:
@@ -65,7 +64,7 @@ def meeting(rmw: str, network: str) -> dict[str, str]:
 
 
 class Outside:
-    """Those of a trial. `launch` before the nodes, which wait for them."""
+    """Those of a trial. Call `launch` before the nodes start, which wait for them."""
 
     def __init__(self, trial: RunningTrial) -> None:
         self._trial = trial
@@ -81,7 +80,9 @@ class Outside:
     def notes(self) -> tuple[str, ...]:
         """For the trial: why figures are null."""
         named = ", ".join(self._parts)
-        return (f"{named}: none of perflab's, so what only its own programs can tell is null",) if self._parts else ()
+        return (
+            (f"{named}: not perflab's, so figures that only its own programs report are null",) if self._parts else ()
+        )
 
     def launch(self) -> None:
         trial = self._trial
@@ -105,7 +106,7 @@ class Outside:
         return found if rmw is None else {**found, "RMW_IMPLEMENTATION": rmw, **meeting(rmw, network)}
 
     def hear(self, event: Event) -> bool:
-        """Takes in that one has ended. Raises Failed unless it was asked to."""
+        """Handles the end of a process. Raises Failed unless the end was requested."""
         if not isinstance(event, CompanionEnded) or event.companion not in self._running.values():
             return False
         if not self._ending:
@@ -119,15 +120,15 @@ class Outside:
         raise Failed(FAILED, text)
 
     def words(self) -> str:
-        """What they said last, for a trial that waited in vain."""
+        """Their last output, for a trial that waited in vain."""
         said = [f"{name} runs{last_words(companion.log)}" for name, companion in self._running.items()]
         already = [name for name in self._parts if name not in self._running]
-        told = [*said, *(f"{name} was to run already in domain {self._trial.plan.domain}" for name in already)]
+        told = [*said, *(f"{name} should already run in domain {self._trial.plan.domain}" for name in already)]
         hints = [part.hint for part in self._parts.values() if part.hint]
         return "".join(f"; {text}" for text in (*told, *hints))
 
     def end(self) -> None:
-        """Asks them to end, as a user would; what still runs of one after its grace is killed, which is noted."""
+        """Asks them to end, as a user would; what still runs after the grace time is killed, which is noted."""
         self._ending = True
         for name, companion in reversed(self._running.items()):
             stop = self._parts[name].stop

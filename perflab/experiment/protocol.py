@@ -1,4 +1,4 @@
-"""The control channel, and what a node may say on it (docs/formats.md, section 3), checked where it arrives."""
+"""The control channel, and a node's messages on it (docs/formats.md, section 3), checked on arrival."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from perflab.experiment.shared_memory import FOLDER
 
 MAX_LINE_BYTES = 64 << 20
 
-STRANGER = "somebody else uses"  # in what a node says of endpoints with too many peers
+STRANGER = "another program uses"  # in a node's report on endpoints with too many peers
 
-NOT_READY = "after the common start"  # in what a node says that was ready too late
+NOT_READY = "after the common start"  # in a node's report that it was ready too late
 
 
 class Channel:
-    """One JSON object per line, over a socket that never blocks on this side. `who` is at its other end, in words."""
+    """One JSON object per line, over a socket that never blocks on this side. `who` describes its other end."""
 
     def __init__(self, who: str) -> None:
-        """`theirs` is the other end, which the process at it inherits and the caller closes."""
+        """`theirs` is the other end, which the child process inherits and the caller closes."""
         self.open = True
         self._who = who
         self._socket, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -40,7 +40,7 @@ class Channel:
         return bool(self._outgoing)
 
     def send(self, body: Mapping[str, Any]) -> None:
-        """Queues one line; it is sent as the other end reads. One that has ended does not hear it."""
+        """Queues one line; it is sent as the other end reads. Has no effect after it has ended."""
         if self.open:
             self._outgoing += json.dumps(body, separators=(",", ":")).encode() + b"\n"
             self.flush()
@@ -52,10 +52,10 @@ class Channel:
         except BlockingIOError:
             pass
         except OSError:
-            self._outgoing.clear()  # the other end is ending; its pidfd says how
+            self._outgoing.clear()  # the other end is ending; its pidfd reports how
 
     def receive(self) -> Iterator[dict[str, Any]]:
-        """Everything that has come so far; `open` is False where nothing will come any more. Raises ProtocolError."""
+        """Everything that has arrived so far; `open` is False once nothing more can come. Raises ProtocolError."""
         while self.open:
             try:
                 chunk = self._socket.recv(1 << 16)
@@ -82,13 +82,13 @@ class Channel:
         except ValueError:
             body = None
         if not isinstance(body, dict) or not isinstance(body.get("type"), str):
-            raise ProtocolError(f"{self._who} sent a line that is not in the protocol: {line[:80]!r}")
+            raise ProtocolError(f"{self._who} sent a line that violates the protocol: {line[:80]!r}")
         return body
 
 
 @dataclass(frozen=True)
 class Message:
-    """One line that a node sent."""
+    """One line from a node."""
 
     process: str
     body: dict[str, Any]
@@ -99,7 +99,8 @@ class _Line(BaseModel):
 
 
 class Created(_Line):
-    """All endpoints of the process exist. `shared_memory` are names in /dev/shm; None: the middleware cannot tell."""
+    """All endpoints of the process exist. `shared_memory` are names in /dev/shm; None: the middleware does not report
+    them."""
 
     type: Literal["created"]
     pid: int
@@ -109,7 +110,7 @@ class Created(_Line):
     @field_validator("shared_memory")
     @classmethod
     def _names(cls, files: list[str] | None) -> list[str] | None:
-        """Without the folder, where the middleware tells it."""
+        """Without the folder, if the middleware reports it."""
         return None if files is None else [file.removeprefix(f"{FOLDER}/") for file in files]
 
 
@@ -138,7 +139,7 @@ class ConditionCounts(_Line):
 
 
 class Progress(_Line):
-    """Cumulative counts of the measured part, the workload's own; see docs/formats.md."""
+    """Cumulative counts of the measured part, of the workload's own messages; see docs/formats.md."""
 
     type: Literal["progress"]
     at_ns: int
@@ -155,7 +156,7 @@ class Progress(_Line):
     latency: str | None = None
     response: str | None = None  # while messages are published
     checkpoint_error: str | None = None
-    conditions: dict[str, ConditionCounts] | None = None  # by their labels
+    conditions: dict[str, ConditionCounts] | None = None  # by label
 
 
 class PartEnded(_Line):
@@ -192,5 +193,5 @@ def parse(message: Message) -> Line:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ProtocolError(
-            f"process {message.process!r} sent a line that is not in the protocol: {where}: {first['msg']}"
+            f"process {message.process!r} sent a line that violates the protocol: {where}: {first['msg']}"
         ) from error

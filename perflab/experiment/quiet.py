@@ -1,8 +1,8 @@
-"""Cool-down by observed quiet: the next trial begins when the machine is as quiet as it was before the first one.
+"""Cool-down by observed quiet: the next trial begins when the machine is as quiet as before the first one.
 
-The share of busy CPU time is taken from /proc/stat over a short sliding window, less what perflab itself used. Steal
-counts as busy, waiting for input and output as idle. In a window of 0.1 s on 2 CPUs one tick of the kernel (10 ms) is
-5 %: what is between 0 and that cannot be told, and thresholds below it make no sense.
+The share of busy CPU time comes from /proc/stat over a short sliding window, minus perflab's own use. Steal counts as
+busy, waiting for input and output as idle. In a window of 0.1 s on 2 CPUs, one tick of the kernel (10 ms) is 5 %:
+smaller shares cannot be distinguished from 0, and thresholds below it make no sense.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perflab.results.files import CoolDown
 
 FLOOR_PERCENT = 5.0
 FACTOR = 1.5
-# What is busier than that is not quiet, whatever it was at the start of the run.
+# A machine busier than this is not quiet, even if it was so at the start of the run.
 CEILING_PERCENT = 50.0
 STEPS_PER_WINDOW = 4
 
@@ -37,14 +37,14 @@ class _Sample:
 
 
 def threshold_percent(reference_percent: float | None) -> float:
-    """Up to which share of busy CPU time a machine is quiet that had the reference at the start of the run."""
+    """The busy share up to which a machine counts as quiet, for its reference at the start of the run."""
     if reference_percent is None:
         return FLOOR_PERCENT
     return min(max(FLOOR_PERCENT, FACTOR * reference_percent), CEILING_PERCENT)
 
 
 class QuietMachine:
-    """Watches how busy the machine below `host_root` is. `own_cpu_s` is the CPU time of perflab itself."""
+    """Measures how busy the machine below `host_root` is. `own_cpu_s` is the CPU time of perflab itself."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class QuietMachine:
         self._ticks_per_s = ticks_per_s or os.sysconf("SC_CLK_TCK")
 
     def measure(self, seconds: float, wait: Wait = time.sleep) -> float | None:
-        """The busy share in per cent over the next `seconds`: the reference of a run. None where it cannot be read."""
+        """The busy share in percent over the next `seconds`: the reference of a run. None if it cannot be read."""
         before = self._sample()
         wait(seconds)
         return _busy_percent(before, self._sample())
@@ -70,7 +70,7 @@ class QuietMachine:
     ) -> CoolDown:
         """Waits until the last `window_s` were at most that busy, and no longer than `limit_s`.
 
-        `wait(seconds)` lets time pass; what it raises ends the wait. A machine that is quiet already takes one window.
+        `wait(seconds)` sleeps; its exceptions end the wait. On a quiet machine this takes one window.
         """
         begin_s = self._clock()
         first = self._sample()
@@ -84,7 +84,7 @@ class QuietMachine:
             if sample is None:
                 return CoolDown(waited_s, None, None, None, threshold_percent)
             window.append(sample)
-            # The first one stays as long as it is needed to make the window whole.
+            # The first one stays as long as it is needed to fill the window.
             while sample.at_s - window[1].at_s >= window_s:
                 window.popleft()
             busy = _busy_percent(window[0], sample) if sample.at_s - window[0].at_s >= window_s else None
@@ -107,7 +107,7 @@ class QuietMachine:
 
 
 def _busy_percent(before: _Sample | None, after: _Sample | None) -> float | None:
-    """Of all CPUs; None where no tick was counted in between."""
+    """Busy share of all CPUs; None if no tick was counted in between."""
     if before is None or after is None or after.total_s <= before.total_s:
         return None
     share = (after.busy_s - before.busy_s) / (after.total_s - before.total_s)

@@ -1,7 +1,7 @@
 """A run: trials in the order of the plan, their files, and the summary at the end.
 
 A crash at any instant loses at most the trial in progress: the manifest is written first, every trial's files
-during and right after it, summary.json last. What a run still lacks can be made up for later: `resume`.
+during and right after it, summary.json last. Missing trials can be run later: `resume`.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ from perflab.waiting import Wait
 from perflab.workload import Graph, Workload, outside
 
 CHECK_TIMEOUT_S = 60.0
-RECORDED_FROM_OUTSIDE = "recorded by the trace in which perflab ran: the figures contain what that costs"
-REFERENCE_S = 0.3  # how long the machine is looked at before the first trial
+RECORDED_FROM_OUTSIDE = "perflab ran inside of the recorded trace: the figures include its cost"
+REFERENCE_S = 0.3  # how long the machine is observed before the first trial
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run ended with; `error` is None when every trial was a success."""
+    """How a run ended; `error` is None if every trial was a success."""
 
     directory: RunDirectory
     manifest: Manifest
@@ -98,7 +98,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a run that is resumed has already: its directory, its manifest, and its finished trials by slot."""
+    """What a resumed run already has: its directory, its manifest, and its finished trials by slot."""
 
     directory: RunDirectory
     manifest: Manifest
@@ -109,7 +109,7 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Admitted:
-    """What a treatment is on this machine: its conditions as they were resolved, and the graph with what they add."""
+    """A treatment on this machine: its resolved conditions, and the graph with their additions."""
 
     conditions: tuple[Condition, ...]
     graph: Graph
@@ -125,7 +125,7 @@ class _Context:
     signals: Signals
     display: Display
     run_id: str
-    admitted: dict[tuple[object, ...], Admitted]  # by the treatments' keys
+    admitted: dict[tuple[object, ...], Admitted]  # by treatment key
     criteria: tuple[Criterion, ...]
     figures: tuple[KeyFigure, ...]
     monitored: bool
@@ -138,14 +138,14 @@ def execute(
 ) -> RunResult:
     """Runs an experiment, or what `earlier` lacks of it.
 
-    Raises BadInput and Unavailable, with nothing written, when not even the first trial could begin; every other end
-    is in the result.
+    Raises BadInput and Unavailable, with nothing written, if not even the first trial can begin; every other end is in
+    the result.
     """
     with Signals() as signals, waiting.told_to(display.waiting), _domain_of_all(experiment):
         with phase("checking what this machine can do"):
             experiment = possible(experiment, host)
             context = _prepare(experiment, native, host, signals, display, earlier)
-            # What takes time comes first: a directory without a manifest is of no use to anybody.
+            # Slow steps come first: a directory without a manifest is useless.
             manifest = _manifest(context) if earlier is None else earlier.manifest
         directory = rundir.create(experiment.output, experiment.name) if earlier is None else earlier.directory
         trials: dict[int, TrialData] = dict(earlier.trials) if earlier is not None else {}
@@ -162,7 +162,7 @@ def execute(
             display.begin(_run_plan(experiment, trials))
             for note in (*experiment.notes, *too_few(experiment)):
                 display.note(note)
-            with phase(""):  # the display says how it goes
+            with phase(""):  # the display shows the progress
                 error = _run_trials(context, deciding.course, directory, trials) or error
         except Interrupted as interrupt:
             error = interrupt
@@ -175,8 +175,8 @@ def execute(
             directory.release_reserve()
         if begun and not directory.manifest.exists() and not isinstance(error, Interrupted):
             raise TrialFailed(
-                f"the run directory {directory.path} was moved or removed while the run went on; where it is now, "
-                "`perflab show` tells what was recorded, and `perflab run --resume` goes on"
+                f"the run directory {directory.path} was moved or removed during the run; at its new place, "
+                "`perflab show` shows what was recorded, and `perflab run --resume` continues"
             )
         useless = not any(_is_of_use(experiment, trial) for trial in trials.values())
         if isinstance(error, BadInput | Unavailable) and useless and earlier is None:
@@ -191,13 +191,13 @@ def execute(
             error = _nothing_found(summary.breaking_points)
         unwritten = _write_summary(directory, summary)
         error = error or unwritten
-        if signals.seen is not None:  # after the last trial: its run is whole, but what follows it must not begin
+        if signals.seen is not None:  # after the last trial: its run is complete, but nothing may follow
             error = error or Interrupted(signals.seen)
     return RunResult(directory, manifest, summary, error)
 
 
 def _write_summary(directory: RunDirectory, summary: Summary) -> TrialFailed | None:
-    """Why it cannot be written, if so."""
+    """Why it cannot be written, or None."""
     try:
         write_json(directory.summary, as_json(summary))
     except OSError as problem:
@@ -226,7 +226,7 @@ def _prepare(
     display: Display,
     earlier: Earlier | None,
 ) -> _Context:
-    """Everything that can be judged before anything is written. Raises BadInput, Unavailable."""
+    """All checks that are possible before anything is written. Raises BadInput, Unavailable."""
     figures = key_figures.declared(experiment.workload.graph.document)
     kinds = key_figures.kinds(figures)
     criteria = tuple(parse_criterion(text, figures=kinds) for text in experiment.document.success)
@@ -234,7 +234,7 @@ def _prepare(
     everything = experiment.treatments
     for daemon in dict.fromkeys(daemon for t in everything for daemon in t.in_trial.daemons):
         daemon.require_none()
-    # Of a command it is what knows the resources.
+    # For a command it is the source of resources.
     monitored = experiment.workload.command is not None
     monitored = monitored or any(needs_monitor(t.conditions, t.observers) for t in everything)
     if monitored and any(t.variant.runtime != "virtual" for t in everything):
@@ -262,7 +262,7 @@ def _prepare(
 
 
 def _admitted(treatment: Treatment, experiment: Experiment, host: Host) -> Admitted:
-    """Raises BadInput, Unavailable where this machine cannot do all of it."""
+    """Raises BadInput, or Unavailable if this machine cannot do all of it."""
     runtime = experiment.runtime_of(treatment)
     treatment.check(host, runtime)
     for condition in treatment.conditions:
@@ -282,22 +282,22 @@ def _check_processes(treatment: Treatment, graph: Graph, workload: Workload) -> 
     hosted = graph.with_nodes.processes
     if workload.command is not None and not set(workload.command.drawn.processes).isdisjoint(hosted):
         raise BadInput(
-            f"{treatment.label}: the workload is a command, into which perflab cannot put nodes; leave own_process "
+            f"{treatment.label}: the workload is a command, to which perflab cannot add nodes; leave own_process "
             "on, with readers=external or readers=none"
         )
     if len(hosted) > 1 and not first.across_processes:
         added = ", ".join(graph.condition_processes)
         raise BadInput(
-            f"{treatment.label}: middleware {first.name} does not reach across processes, and the condition adds "
+            f"{treatment.label}: middleware {first.name} does not connect processes, but the condition adds "
             f"{added}; message_flood can publish from within with own_process=off"
         )
 
 
 def _check_treatments(context: _Context) -> None:
-    """Lets the processes judge what they would otherwise refuse only after other trials have run.
+    """Lets the processes check what they would otherwise reject only after other trials have run.
 
-    Raises BadInput, Unavailable. The first trial judges its own treatment, unless programs may refuse it, or loops are
-    measured, which not every graph has: what is refused then is said before any trial.
+    Raises BadInput, Unavailable. The first trial checks its own treatment, unless programs may reject it, or loops are
+    measured, which not every graph has: then it is checked before any trial.
     """
     document = context.experiment.document
     first = context.experiment.course().next()
@@ -333,7 +333,7 @@ def _check_treatments(context: _Context) -> None:
 
 @contextlib.contextmanager
 def _daemons(plan: TrialPlan, folder: Path) -> Iterator[None]:
-    """What the processes of the plan need beside them."""
+    """The daemons that the processes of the plan need."""
     with contextlib.ExitStack() as running:
         for daemon in plan.variant.daemons:
             daemon.require_none()
@@ -364,7 +364,7 @@ def _check(node_program: Path, config: Path, treatment: Treatment, environment: 
 def _run_trials(
     context: _Context, course: Course, directory: RunDirectory, trials: dict[int, TrialData]
 ) -> PerflabError | None:
-    """Runs what is missing and puts it into `trials`; the first thing that went wrong, if anything did."""
+    """Runs missing trials and adds them to `trials`; returns the first error, if any."""
     error: PerflabError | None = None
     domain_before: int | None = None
     experiment = context.experiment
@@ -392,16 +392,16 @@ def _run_trials(
 
 
 def _check_same(planned: Planned, before: TrialData) -> None:
-    """Whether a trial that a resumed run has is the one that comes now."""
+    """Checks that a trial of a resumed run is the one that comes now."""
     if before.treatment != planned.treatment.label:
         raise BadInput(
-            f"trial {before.number} is of {before.treatment!r}, where {planned.treatment.label!r} would come now: the "
-            "run was made by another version of perflab; run it anew"
+            f"trial {before.number} is of {before.treatment!r}, but {planned.treatment.label!r} would come now: "
+            "the run was made by another version of perflab; run it again"
         )
 
 
 def _admit(context: _Context, planned: Planned) -> None:
-    """Judges a treatment that was not known when the run began, as `_prepare` did the others."""
+    """Checks a treatment that was unknown when the run began, like `_prepare`."""
     treatment = planned.treatment
     if treatment.key not in context.admitted:
         context.admitted[treatment.key] = _admitted(treatment, context.experiment, context.host)
@@ -410,7 +410,7 @@ def _admit(context: _Context, planned: Planned) -> None:
 
 
 def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDirectory) -> tuple[TrialData, Ended]:
-    """Runs one trial, collects what it recorded and closes its directory."""
+    """Runs one trial, collects its records and closes its directory."""
     began = time.monotonic()
     experiment, display = context.experiment, context.display
     directory = run.new_trial(planned.treatment.label)
@@ -430,7 +430,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
     ended = run_trial(plan, directory, context.signals, display.progress, keeper)
     run.release_reserve()
     graph = plan.graph
-    # Of a command it is not known which processes it starts.
+    # The processes that a command starts are unknown.
     processes = ended.file.processes.values() if plan.command is None else ()
     pids = {process.pid for process in processes if process.pid is not None}
     named = next((observer.paths for observer in plan.observers if isinstance(observer, Tracing)), None)
@@ -459,7 +459,7 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
         if not ended.last:
             run.reserve()
     except OSError as problem:
-        # What the nodes recorded is there; only our own last words are not.
+        # The nodes' records exist; only perflab's own final report is missing.
         ended = replace(ended, last=True)
         reason = data.reason or f"cannot write {directory.trial_json}: {problem.strerror}"
         data = replace(data, outcome=HARNESS_ERROR if data.outcome == SUCCESS else data.outcome, reason=reason)
@@ -470,8 +470,8 @@ def _one_trial(context: _Context, plan: TrialPlan, planned: Planned, run: RunDir
 def _judged_by_kind(
     collected: Collected, workload: Workload, directory: Path
 ) -> tuple[TrialData, tuple[int, int] | None]:
-    """The trial with what its kind of workload says of it, and when it did not come on by that; a failure of the
-    workload can be named, and nothing more."""
+    """The trial with its judgement by the kind of workload, and when it made no progress according to that; a failure
+    of the workload only gets a name."""
     data = collected.data
     if not data.outcome.judged:
         return data, None
@@ -505,7 +505,7 @@ def _judged_by_kind(
 
 
 def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
-    """The trial with the criteria of success applied to it; a success that misses one is a failure."""
+    """The trial with the criteria of success applied to it; a success that misses one becomes a failure."""
     if data.outcome != SUCCESS or not criteria:
         return data
     figures = figures_of(data)
@@ -516,7 +516,7 @@ def _judged(data: TrialData, criteria: Sequence[Criterion]) -> TrialData:
 
 
 def _cool_down(context: _Context) -> CoolDown:
-    """Waits until the machine is as quiet as it was at first; what was seen. Raises Interrupted."""
+    """Waits until the machine is as quiet as at first; returns the measurements. Raises Interrupted."""
     threshold = context.quiet_percent
     assert threshold is not None
 
@@ -543,7 +543,7 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
         native=context.native,
         conditions=admitted.conditions,
         observers=treatment.observers,
-        # A control shows what observing costs, and perflab-monitor is part of it.
+        # A control shows the cost of observing, and perflab-monitor is part of that.
         monitored=context.monitored
         and treatment.variant.runtime != "virtual"
         and (workload.command is not None or treatment.purpose != CONTROL),
@@ -553,7 +553,7 @@ def _plan(context: _Context, planned: Planned, held: int | None) -> TrialPlan:
 
 @contextlib.contextmanager
 def _domain_of_all(experiment: Experiment) -> Iterator[None]:
-    """Holds the domain that was asked for, in the whole run: between two trials it is nobody else's."""
+    """Holds the requested domain during the whole run, including between two trials."""
     asked = experiment.document.domain
     with contextlib.nullcontext() if asked is None else domain.hold_this(asked):
         yield
@@ -561,7 +561,7 @@ def _domain_of_all(experiment: Experiment) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _domain(variant: Variant, before: int | None, asked: int | None) -> Iterator[int | None]:
-    """A domain for the trial, `asked` if the run holds that; none for the virtual runtime, which meets nobody."""
+    """A domain for the trial, `asked` if the run holds that; none for the virtual runtime, which has no peers."""
     if variant.runtime == "virtual" or asked is not None:
         yield None if variant.runtime == "virtual" else asked
         return
@@ -570,12 +570,12 @@ def _domain(variant: Variant, before: int | None, asked: int | None) -> Iterator
 
 
 def _is_of_use(experiment: Experiment, trial: TrialData) -> bool:
-    """Whether there is something to keep where the run cannot go on; baselines alone are no search."""
+    """Whether a run that cannot continue is worth keeping; baselines alone are not a search."""
     return trial.outcome == SUCCESS and (experiment.search is None or experiment.search.goal.factor in trial.factors)
 
 
 def _failure(experiment: Experiment, data: TrialData, words: str | None = None) -> PerflabError | None:
-    """What a trial makes the run end with; to a sweep or a search one that failed is a result."""
+    """How a trial ends the run; for a sweep or a search, a failed trial is a result."""
     is_result = data.outcome.judged if experiment.document.sweep else data.outcome == SUCCESS
     if experiment.search is not None or is_result:
         return None
@@ -584,14 +584,14 @@ def _failure(experiment: Experiment, data: TrialData, words: str | None = None) 
 
 
 def _nothing_found(found: Sequence[BreakingPoint]) -> PerflabError | None:
-    """What to say where no trial of a search told anything."""
+    """A message for a search in which no trial gave an answer."""
     empty = next((f for f in found if not f.trials), None)
     return None if empty is None else TrialFailed(f"{empty.variant}: {' '.join(empty.words)}")
 
 
 def _run_plan(experiment: Experiment, finished: Mapping[int, TrialData]) -> RunPlan:
     most = max(experiment.course().most, *finished, 0)
-    treatments = {p.order: p.treatment for p in experiment.order}  # none of a search, which decides by itself
+    treatments = {p.order: p.treatment for p in experiment.order}  # none for a search, which decides by itself
     entries = [_planned_trial(experiment, n, treatments.get(n)) for n in range(1, most + 1) if n not in finished]
     real = any(not entry.virtual for entry in entries)
     return RunPlan(
@@ -611,7 +611,7 @@ def _adds(experiment: Experiment) -> str | None:
     most = experiment.document.until_clear
     if most is None or most <= experiment.document.trials:
         return None
-    return f"treatments whose outcome is not clear have more repetitions, up to {most} of each"
+    return f"treatments with an unclear outcome get more repetitions, up to {most} of each"
 
 
 def _planned_trial(experiment: Experiment, order: int, treatment: Treatment | None) -> PlannedTrial:
@@ -648,12 +648,12 @@ def _begun(context: _Context, plan: TrialPlan, planned: Planned, directory: Tria
 
 
 def _programs_of_users(experiment: Experiment) -> list[Path]:
-    """Those of the graph that are none of perflab's own."""
+    """The programs of the graph that are not perflab's own."""
     return sorted({Path(p) for p in experiment.workload.graph.programs.values() if "/" in p})
 
 
 def _manifest(context: _Context) -> Manifest:
-    """What is known before the run has a directory."""
+    """The facts known before the run has a directory."""
     experiment, host, native = context.experiment, context.host, context.native
     workload = experiment.workload
     middlewares = {
@@ -699,7 +699,7 @@ def _manifest(context: _Context) -> Manifest:
 
 
 def _used(experiment: Experiment) -> UsedSettings:
-    """The settings of every trial; without the duration where the workload demands others of some."""
+    """The settings of every trial; without the duration if the workload demands different ones."""
     used = models.read(UsedSettings, experiment.settings.document())
     pinned = [experiment.settings.pinned(t.pins) for t in experiment.treatments]
     alike = len({settings.duration_ns for settings in pinned}) <= 1
@@ -708,7 +708,7 @@ def _used(experiment: Experiment) -> UsedSettings:
 
 
 def _controller(host: Host) -> Controller:
-    """This process, so that it is recognised while it lives and not mistaken for another afterwards."""
+    """This process, so that it can be recognised while it lives and is not confused with another one afterwards."""
     pid = os.getpid()
     namespace = pid_namespace()
     return Controller(pid=pid, start_ticks=start_ticks(pid), boot_id=host.boot_id(), pid_namespace=namespace)
@@ -721,14 +721,15 @@ def take_over(manifest: Manifest, directory: RunDirectory, host: Host) -> None:
         directory.write_manifest(replace(manifest, earlier_controllers=controllers, controller=_controller(host)))
     except OSError as error:
         raise PerflabError(
-            f"cannot write {directory.manifest}: {error.strerror}; a run goes on in its own directory, or in a copy"
+            f"cannot write {directory.manifest}: {error.strerror}; a run can only be resumed in its own "
+            "directory, or in a copy"
         ) from error
 
 
 def finished_trials(directory: RunDirectory, manifest: Manifest) -> dict[int, TrialData]:
-    """The trials of a run that need not be run again, by their place in the plan.
+    """The trials of a run that need not be repeated, by their place in the plan.
 
-    A trial that was interrupted, or in progress when perflab ended, is no result: its directory is closed and stays,
+    A trial that was interrupted, or in progress when perflab ended, is not a result: its directory is closed and stays,
     and its place is free again.
     """
     found: dict[int, TrialData] = {}

@@ -1,4 +1,4 @@
-"""One trial while it runs: what its system, its conditions and its observers share."""
+"""One running trial: the common state of its system, its conditions and its observers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from perflab.workload import Graph
 
 COMPANIONS = "companions"
 MONITOR_INTERVAL_NS = 100_000_000
-# Between the end of the measured part and the monitor's next sample at most.
+# At most between the end of the measured part and the monitor's next sample.
 MONITOR_LAG_S = 5.0
 
 Report = Callable[[LiveProgress], None]
@@ -36,15 +36,15 @@ Report = Callable[[LiveProgress], None]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a trial went: trial.json, as far as the trial itself can tell."""
+    """The result of a trial: trial.json, as far as the trial itself knows it."""
 
     file: TrialFile
-    last: bool = False  # no further trial makes sense
-    error: PerflabError | None = None  # what the command ends with, where that is not "a trial failed"
+    last: bool = False  # further trials are pointless
+    error: PerflabError | None = None  # the command's exit code, if not "a trial failed"
 
 
 class Keeper:
-    """trial.json of a trial while it runs: whoever cleans up after a crash knows its processes from it."""
+    """trial.json of a running trial: a clean-up after a crash identifies its processes by it."""
 
     def __init__(self, directory: TrialDirectory, file: TrialFile) -> None:
         self.directory = directory
@@ -55,7 +55,7 @@ class Keeper:
         self.file = replace(self.file, **known)
 
     def note_process(self, name: str, **known: Any) -> None:
-        """Likewise of a process, by the name of its files."""
+        """Members of a process, by file name."""
         processes = self.file.processes
         self.note(processes={**processes, name: replace(processes.get(name, TrialProcess()), **known)})
 
@@ -69,7 +69,7 @@ class Keeper:
 
 @dataclass
 class RunningTrial:
-    """A `Trial` of perflab.condition, and for its system what happens to all processes."""
+    """A `Trial` of perflab.condition, and for its system the events of all processes."""
 
     plan: TrialPlan
     files: TrialDirectory
@@ -84,12 +84,13 @@ class RunningTrial:
     credentials: Path | None = None  # a folder
     hear: Callable[[Event], bool] = lambda event: False  # of the system
     _companions: list[GuardedCompanion] = field(default_factory=list)
-    _condition_of: dict[str, str] = field(default_factory=dict)  # labels, by the names of companions
+    _condition_of: dict[str, str] = field(default_factory=dict)  # labels, by name of the companion
     _calls: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
     _monitor: GuardedCompanion | None = None
     _reader: MonitorReader | None = None
 
-    # -- what conditions and observers know of it ----------------------------------------------------------------------
+    # -- the part for conditions and observers
+    # --------------------------------------------------------------------------
 
     @property
     def directory(self) -> Path:
@@ -120,7 +121,8 @@ class RunningTrial:
         )
 
     def make_credentials(self) -> None:
-        """Those of DDS Security, where a middleware needs them; a run that is killed leaves them to `perflab clean`."""
+        """Credentials for DDS Security, if a middleware needs them; after a killed run, `perflab clean` removes
+        them."""
         if any(middleware.secured for middleware in self.plan.variant.middlewares):
             self.credentials = temporary.make(self, security.OPTION).absolute()
             security.make(self.credentials, self.plan.domain or 0)
@@ -136,7 +138,7 @@ class RunningTrial:
     @property
     def monitor(self) -> MonitorReader:
         if self._reader is None:
-            raise PerflabError("this trial has no monitor: its condition or observer did not ask for it")
+            raise PerflabError("this trial has no monitor: its condition or observer did not request it")
         return self._reader
 
     def start(
@@ -151,7 +153,7 @@ class RunningTrial:
     def start_outside(
         self, name: str, command: Sequence[str | Path], *, environment: Mapping[str, str], directory: Path | None
     ) -> GuardedCompanion:
-        """A process of the graph that is none of perflab's, as conditions and observers want it."""
+        """A process of the graph that is not perflab's, launched as conditions and observers require."""
         launch = self.launch
         words = [*launch.prefix, *command]
         with on_cpus(launch.cpus_of.get(name, launch.cpus)):
@@ -170,18 +172,18 @@ class RunningTrial:
     # -- what happens --------------------------------------------------------------------------------------------------
 
     def enter(self, phase: str, what: str | Callable[[], str]) -> None:
-        """Begins a part of the trial in which nothing is measured; `what` it waits for is said where it takes long."""
+        """Begins an unmeasured part of the trial; `what` describes the wait if it takes long."""
         self.report(LiveProgress(phase, 0, 0, 0, 0))
         self.waits_for(what)
 
     def waits_for(self, what: str | Callable[[], str], limit_s: float | None = None) -> None:
-        """From now on, where it takes long."""
+        """From now on, if it takes long."""
         self.supervisor.waiting = Wait(what, limit_s)
 
     def until(self, done: Callable[[], bool], deadline_s: float = math.inf, step_s: float = math.inf) -> bool:
-        """Hears what happens until `done`, which is asked at least every `step_s`; False where time is over first.
+        """Handles events until `done`, which is called at least every `step_s`; False if the time is over first.
 
-        Time is CLOCK_MONOTONIC. Raises what the system fails with, Interrupted, ProtocolError.
+        Time is CLOCK_MONOTONIC. Raises the system's failures, Interrupted, ProtocolError.
         """
         while not done():
             self._call_due()
@@ -194,7 +196,7 @@ class RunningTrial:
         return True
 
     def call_at(self, at_ns: int, what: Callable[[], None]) -> None:
-        """Calls it once, at that instant or as soon as the trial waits for something after it."""
+        """Calls it once, at that instant or as soon as the trial waits after it."""
         self._calls.append((at_ns, what))
 
     def _call_due(self) -> None:
@@ -204,9 +206,9 @@ class RunningTrial:
             what()
 
     def until_stopped(self, waits: Callable[[], object], *, begin_ns: int) -> None:
-        """Of a measured part that has no end by itself: a signal ends `waits`, and is done.
+        """For a measured part without an end of its own: a signal ends `waits` and is then handled.
 
-        Before the measured part begins it interrupts as ever.
+        Before the measured part begins, it interrupts as usual.
         """
         try:
             waits()
@@ -216,14 +218,14 @@ class RunningTrial:
             self.supervisor.heed_signal()
 
     def outlast(self, running: Callable[[], object], limit_s: float) -> None:
-        """Lets processes write what they have, for a bounded time in which nothing that they say matters."""
+        """Lets processes write their data, for a bounded time in which their reports are ignored."""
         deadline_s = time.monotonic() + limit_s
         with contextlib.suppress(Interrupted, ProtocolError):
             while running() and not isinstance(self.supervisor.poll(deadline_s), Tick):
                 pass
 
     def note_end(self, name: str, status: int | None, log: Path) -> None:
-        """How a process of the system ended, with the end of its log where that was not in order."""
+        """How a process of the system ended, with the end of its log if there was an error."""
         self.keeper.note_process(name, status=status, log_tail=() if status == 0 else tuple(log_tail(log)))
 
     def _hear(self, event: Event) -> None:
@@ -237,7 +239,7 @@ class RunningTrial:
     # -- programs beside the workload ----------------------------------------------------------------------------------
 
     def start_monitor(self) -> None:
-        """Raises Unavailable where it does not start."""
+        """Raises Unavailable if it does not start."""
         path = (self.directory / MONITOR_FILE).absolute()
         program = self.native.program("perflab-monitor")
         command: list[str | Path] = [program, "--interval-ns", str(self.monitor_interval_ns), "--output", path]
@@ -250,7 +252,7 @@ class RunningTrial:
             self._monitor.send({"type": "watch", "group": group, "root": pid})
 
     def monitored_until(self, at_ns: int) -> None:
-        """Waits, for a bounded time, until the monitor has looked at the instant."""
+        """Waits, for a bounded time, until the monitor has sampled the instant."""
         if self._reader is None:
             return
         deadline = time.monotonic() + MONITOR_LAG_S + self.monitor_interval_ns / NS_PER_S
@@ -259,17 +261,17 @@ class RunningTrial:
             if self._reader.last_at_ns is not None and self._reader.last_at_ns >= at_ns:
                 return
             self.wait(0.02)
-        raise PerflabError("perflab-monitor has fallen silent: whether the conditions held cannot be told")
+        raise PerflabError("perflab-monitor sends no more samples: whether the conditions held is unknown")
 
     def monitor_complaint(self) -> str | None:
-        """What the monitor could not do, if it said so: what it saw is then not all there was."""
+        """The monitor's complaint, if any: its samples are then incomplete."""
         while self._monitor is not None and (line := self._monitor.receive(0.0)) is not None:
             if line.get("type") == "error":
                 return str(line.get("text"))
         return None
 
     def close(self) -> list[str]:
-        """Ends every companion; what could not be ended, one line each."""
+        """Ends every companion; returns what could not be ended, one line each."""
         problems = []
         for companion in reversed(self._companions):
             self.supervisor.forget(companion)

@@ -1,4 +1,4 @@
-"""Shared memory that a middleware made and did not take away, because its process was killed."""
+"""Shared memory that a middleware created and did not remove, because its process was killed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Removal:
-    """What became of left-over files: their names, and one line for each that could not be removed."""
+    """The result for left-over files: their names, and one line for each that could not be removed."""
 
     removed: tuple[str, ...]
     problems: tuple[str, ...]
 
     @property
     def notes(self) -> list[str]:
-        """For the trial, one line each; none where nothing was left."""
+        """For the trial, one line each; none if nothing was left."""
         if not self.removed:
             return list(self.problems)
         shown = ", ".join(self.removed[:SHOWN])
@@ -34,7 +34,7 @@ class Removal:
 def remove_left_over(names: Iterable[str], folder: Path | None = None) -> Removal:
     """Removes those files of `folder` (FOLDER) that a trial's ended processes had named and that still exist.
 
-    Only plain names of regular files of this user: what a process says must not reach anything else. Never raises.
+    Only plain names of regular files of this user: a process's report must not affect anything else. Never raises.
     """
     folder = folder or FOLDER
     removed: list[str] = []
@@ -54,7 +54,7 @@ def remove_left_over(names: Iterable[str], folder: Path | None = None) -> Remova
 
 
 def _taken_over(folder: Path, name: str) -> bool:
-    """Whether another process uses the file by now: Fast DDS holds a lock on the `_el` beside what it uses."""
+    """Whether another process uses the file by now: Fast DDS holds a lock on the `_el` file beside each used file."""
     lock = folder / f"{name.removeprefix('sem.').removesuffix('_mutex').removesuffix('_el')}_el"
     return is_locked(lock)
 

@@ -1,14 +1,14 @@
-"""Which threads get no CPU, and who has it: looked at from outside, for a moment, when a workload does not come on.
+"""Which threads get no CPU, and which have it: sampled from outside, for a moment, when a workload makes no progress.
 
-A thread that is ready (state R of proc(5)) runs or waits for a CPU. How long it ran its CPU time says; the rest of the
-time in which it was ready it waited. The kernel's own count of that, the run delay, counts a wait when it is over. Who
-had the CPUs that it may use says the CPU time of all threads of the machine, each counted for the CPU where the last
-look finds it.
+A thread that is ready (state R of proc(5)) runs or waits for a CPU. Its CPU time is how long it ran; for the rest of
+its ready time it waited. The kernel's own count of that, the run delay, only includes completed waits. Which threads
+had the CPUs that it may use follows from the CPU time of all threads of the machine, each assigned to its CPU at the
+last sample.
 
-A thread that waits for a lock which a starved one holds is named with it (lock_waits.py).
+A thread that waits for a lock held by a starved one is named with it (lock_waits.py).
 
-The threads are those of the processes that are asked about, and the kernel's that serve only CPUs which these may use
-(ksoftirqd, rcuc, ktimers): a workload needs them as well.
+The threads are those of the given processes, and the kernel's that serve only CPUs which these may use (ksoftirqd,
+rcuc, ktimers): a workload needs them as well.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FLAGS, _CPU = 6, 36  # in `stat_fields`
 
 @dataclass(frozen=True)
 class Look:
-    """One look at a thread."""
+    """One sample of a thread."""
 
     ready: bool
     ran_ns: int
@@ -46,7 +46,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Known:
-    """What a thread is: how it is scheduled may change."""
+    """Identity of a thread: its scheduling may change."""
 
     name: str
     policy: str | None
@@ -62,7 +62,7 @@ def starved(
     clock: Callable[[], int] = time.monotonic_ns,
 ) -> tuple[StarvedThread, ...]:
     """The threads of processes (pids by name) that wait for a CPU for most of a second from now on, the longest first,
-    with who had their CPUs; the kernel's follow.
+    with the threads that had their CPUs; the kernel's follow.
 
     Threads that began or ended meanwhile are left out.
     """
@@ -78,7 +78,7 @@ def starved(
     }
     for number in range(1, LOOKS):
         wait()
-        # Of all others how long they ran is enough.
+        # For all others, how long they ran is enough.
         for thread in asked if number < LOOKS - 1 else seen:
             if (look := _look(proc, thread)) is not None:
                 seen[thread].append(look)
@@ -104,7 +104,7 @@ def _threads(proc: Path) -> Iterator[Thread]:
 
 
 def _look(proc: Path, thread: Thread) -> Look | None:
-    """None where it has ended."""
+    """None if it has ended."""
     folder = proc / str(thread[0]) / "task" / str(thread[1])
     fields = stat_fields(folder / "stat")
     ran = (Files(folder).text("schedstat") or "").split()
@@ -120,7 +120,7 @@ def _waited(looks: Sequence[Look], passed_ns: int) -> float:
 
 
 def _known(proc: Path, thread: Thread) -> Known | None:
-    """None where it has ended."""
+    """None if it has ended."""
     files, folder = Files(proc), f"{thread[0]}/task/{thread[1]}"
     fields, name = stat_fields(proc / folder / "stat"), files.text(f"{folder}/comm")
     if fields is None or name is None:
@@ -132,7 +132,7 @@ def _known(proc: Path, thread: Thread) -> Known | None:
 def _holders(
     proc: Path, seen: Mapping[Thread, Sequence[Look]], starving: Thread, cpus: frozenset[int], passed_ns: int
 ) -> tuple[CpuHolder, ...]:
-    """Who ran on these CPUs, the longest first."""
+    """The threads that ran on these CPUs, the longest first."""
     found = []
     for thread, looks in seen.items():
         share, last = (looks[-1].ran_ns - looks[0].ran_ns) / passed_ns, looks[-1]
@@ -157,7 +157,7 @@ def _holders(
 def _waiters(
     waits: Sequence[LockWait], owner: Thread, known: Mapping[Thread, Known], names: Mapping[int, str]
 ) -> tuple[LockWaiter, ...]:
-    """Who waits for what that thread holds."""
+    """The threads that wait for that thread's lock."""
     return tuple(
         LockWaiter(
             process=names[wait.thread[0]],

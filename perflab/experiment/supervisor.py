@@ -1,8 +1,8 @@
-"""The perflab-node processes of one trial: started, spoken with, watched and ended.
+"""The perflab-node processes of one trial: started, controlled, watched and ended.
 
-Each node is the leader of a session and process group of its own, so that a terminal's Ctrl-C does not reach it and
-that everything it may start ends with it. A pidfd tells its end at once. The control channel (docs/formats.md,
-section 3) is a socket pair with one JSON object per line, non-blocking on our side.
+Each node is the leader of its own session and process group, so that a terminal's Ctrl-C does not reach it and that all
+its descendants end with it. A pidfd reports its end at once. The control channel (docs/formats.md, section 3) is a
+socket pair with one JSON object per line, non-blocking on perflab's side.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class CompanionEnded:
-    """A program beside the workload ended although nobody had stopped it."""
+    """A program beside the workload ended although it was not stopped."""
 
     companion: GuardedCompanion
 
@@ -69,7 +69,7 @@ class NodeProcess:
 
 
 class Supervisor:
-    """All nodes of one trial. Use as a context: on leaving, every process is gone, whatever happened."""
+    """All nodes of one trial. Use as a context: on leaving, every process is gone in any case."""
 
     def __init__(self, signals: Signals | None = None) -> None:
         self.nodes: dict[str, NodeProcess] = {}
@@ -78,7 +78,7 @@ class Supervisor:
         self._pending: list[Event] = []
         self._next_look_s = 0.0
         self._watched: dict[int, GuardedCompanion] = {}  # by the descriptors to wait for
-        self.waiting: Wait | None = None  # for what `poll` waits, where that is not the measured part
+        self.waiting: Wait | None = None  # what `poll` waits for, if not the measured part
         if signals is not None:
             self._selector.register(signals.fileno(), selectors.EVENT_READ, None)
 
@@ -105,8 +105,8 @@ class Supervisor:
     ) -> NodeProcess:
         """Starts `command --control-fd N` with its output in `log`. Raises Unavailable and OSError.
 
-        `cpus` are those that all its threads are allowed from the first instant, None: as perflab's. `environment`
-        is added to perflab's. `descriptors` are inherited under the same numbers.
+        `cpus` are those that all its threads may use from the first instant, None: perflab's. `environment` is added to
+        perflab's. `descriptors` are inherited under the same numbers.
         """
         channel = Channel(f"process {name!r}")
         with channel.theirs as theirs, log.open("wb") as output, on_cpus(cpus):
@@ -131,13 +131,13 @@ class Supervisor:
         return node
 
     def watch(self, companion: GuardedCompanion) -> None:
-        """From now on `poll` tells when the companion ends by itself."""
+        """From now on, `poll` reports when the companion ends by itself."""
         for descriptor in (companion.fileno(), companion.pidfd):
             self._watched[descriptor] = companion
             self._selector.register(descriptor, selectors.EVENT_READ, companion)
 
     def forget(self, companion: GuardedCompanion) -> None:
-        """Before a companion is stopped on purpose."""
+        """Call before a companion is stopped on purpose."""
         for descriptor in [d for d, watched in self._watched.items() if watched is companion]:
             self._drop(descriptor)
 
@@ -188,13 +188,13 @@ class Supervisor:
         return self._pending.pop(0)
 
     def heed_signal(self) -> None:
-        """The Interrupted that `poll` has raised was a wish, and is done."""
+        """The Interrupted that `poll` raised was a request, and is handled."""
         if self._signals is not None:
             self._signals.heed()
 
     @property
     def unheard(self) -> list[Message]:
-        """What nodes had sent before they ended and nobody polled for."""
+        """Messages that nodes had sent before they ended and that were not polled yet."""
         return [event for event in self._pending if isinstance(event, Message)]
 
     @property
@@ -213,7 +213,7 @@ class Supervisor:
                 wait.say()
 
     def _look_after_companions(self) -> None:
-        """Lets them note what they have started, so that it can be found if a guard is killed."""
+        """Lets them note their descendants, so that these can be found if a guard is killed."""
         if time.monotonic() < self._next_look_s:
             return
         self._next_look_s = time.monotonic() + LOOK_INTERVAL_S
@@ -234,7 +234,7 @@ class Supervisor:
         if node.status is not None:
             return
         self._receive(node)
-        # The group goes before its leader is reaped: until then nobody else can have its number.
+        # The group is killed before its leader is reaped: until then its number cannot be reused.
         _kill_group(node.pid)
         self._ended(node, node.popen.wait())
 
@@ -254,7 +254,7 @@ class Supervisor:
             self._selector.unregister(node.channel)
 
     def _select(self, node: NodeProcess) -> None:
-        """Waits until the node reads, too, where there is more to send to it."""
+        """Also waits until the node reads, if there is more to send to it."""
         if node.channel.open:
             writing = selectors.EVENT_WRITE if node.channel.has_to_send else 0
             self._selector.modify(node.channel, selectors.EVENT_READ | writing, node)

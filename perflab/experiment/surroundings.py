@@ -1,4 +1,4 @@
-"""The conditions and observers of one trial: applied, waited for, verified, and always taken away again."""
+"""The conditions and observers of one trial: applied, waited for, verified, and always removed."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Surroundings:
     trial: RunningTrial
     evidence: dict[str, dict[str, Any]] = field(default_factory=dict)
     artifacts: list[Artifact] = field(default_factory=list)
-    times: dict[str, ConditionTimes] = field(default_factory=dict)  # of the conditions that began, by label
+    times: dict[str, ConditionTimes] = field(default_factory=dict)  # of the started conditions, by label
     _applied: list[tuple[Condition, Applied]] = field(default_factory=list)
     _observed: list[tuple[Observer, Observation]] = field(default_factory=list)
     _watchdog: Watchdog | None = None
 
     def prepare(self) -> None:
-        """Everything that comes before the workload's processes. Raises what conditions and observers raise."""
+        """Everything that comes before the workload's processes. Raises the errors of conditions and observers."""
         self.trial.enter("preparing", "what comes before the processes: observers, conditions")
         for observer in self.observers:
             if isinstance(observer, Monitor):
@@ -47,7 +47,8 @@ class Surroundings:
         self._begin(BEFORE)
 
     def surround(self) -> None:
-        """Once the workload is matched: the other conditions, the observers, and the wait until all is in effect."""
+        """Once the workload is matched: the other conditions, the observers, and the wait until everything is in
+        effect."""
         self.trial.enter("conditions", "observers to record and conditions to be in effect")
         self._begin(AFTER)
         for _, observation in self._observed:
@@ -62,14 +63,14 @@ class Surroundings:
     def verify(self, planned: Window, until_ns: int) -> None:
         """Collects the evidence of every condition. Raises NotInEffect for the first that was not in effect.
 
-        Messages were published until `until_ns`, which is later than `planned` where the workload was behind.
+        Messages were published until `until_ns`, which is later than `planned` if the workload was behind.
         """
         if not self.conditions:
             return
         self.trial.waits_for("evidence that the conditions were in effect")
         self.trial.monitored_until(until_ns)
         complaint = self.trial.monitor_complaint()
-        failed = None if complaint is None else f"what happened cannot be told: {complaint}"
+        failed = None if complaint is None else f"the measurement is incomplete: {complaint}"
         for condition, applied in self._in_order:
             window = planned if condition.ends_by_schedule else Window(planned.begin_ns, until_ns)
             try:
@@ -85,11 +86,12 @@ class Surroundings:
             raise NotInEffect(failed)
 
     def locked(self) -> str | None:
-        """That the trial kept perflab from running, and what the watchdog did about it: one line."""
+        """Whether the trial kept perflab from running, and what the watchdog did about it: one line."""
         return None if self._watchdog is None else self._watchdog.fired()
 
     def note_failure(self, reason: str, guilty: str | None) -> None:
-        """The trial ended before its conditions could be verified: says so of each. `guilty` is the label of one."""
+        """The trial ended before its conditions could be verified: records this for each. `guilty` is the label of the
+        condition at fault."""
         for condition in self.conditions:
             if condition.label in self.evidence:
                 continue
@@ -102,7 +104,7 @@ class Surroundings:
             }
 
     def close(self) -> list[str]:
-        """Stops the observers and removes the conditions; returns what went wrong, one line each."""
+        """Stops the observers and removes the conditions; returns the errors, one line each."""
         problems = []
         while self._observed:
             observer, observation = self._observed.pop()
@@ -121,7 +123,7 @@ class Surroundings:
 
     @property
     def _in_order(self) -> list[tuple[Condition, Applied]]:
-        """As the conditions were named, whenever each began."""
+        """In the order in which the conditions were named, whenever each began."""
         return sorted(self._applied, key=lambda pair: self.conditions.index(pair[0]))
 
     def _begin(self, when: str) -> None:
@@ -140,5 +142,5 @@ class Surroundings:
 
 
 def needs_monitor(conditions: Sequence[Condition], observers: Sequence[Observer]) -> bool:
-    """Whether somebody in an experiment needs perflab-monitor; then every trial has it, so that it favours none."""
+    """Whether any part of an experiment needs perflab-monitor; then every trial has it, so that it favours none."""
     return bool(conditions) or any(isinstance(o, Monitor) for o in observers)

@@ -1,7 +1,8 @@
-"""What a trial runs, seen from the phases of the trial: nodes of a graph, a command; whatever else can do these things.
+"""What a trial runs, as seen by the phases of the trial: nodes of a graph, a command, or anything else with these
+methods.
 
-launch - ready - start - progress - drain - end, in this order and each once; `farewell` instead where it broke off, and
-`close` and `records` always. Meanwhile `hear` gets every event of the processes.
+launch - ready - start - progress - drain - end, in this order and each once; `farewell` instead if the trial ends
+early, and `close` and `records` always. Meanwhile `hear` receives every event of the processes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from perflab.experiment.supervisor import Event
 from perflab.observer import Artifact
 from perflab.results.outcome import BrokenOff, Outcome
 
-LOOK_INTERVAL_S = 0.05  # between two looks at what says nothing by itself
+LOOK_INTERVAL_S = 0.05  # between two checks of things that send no events
 
 
 class Failed(Exception):
-    """The trial cannot go on."""
+    """The trial cannot continue."""
 
     def __init__(
         self,
@@ -34,9 +35,9 @@ class Failed(Exception):
         super().__init__(reason)
         self.outcome = outcome
         self.reason = one_line(reason)
-        self.last = last  # no further trial makes sense
-        self.error = error  # what the command ends with, where that is not "a trial failed"
-        self.condition = condition  # the label of the one that is to blame
+        self.last = last  # further trials are pointless
+        self.error = error  # the command's exit code, if not "a trial failed"
+        self.condition = condition  # the label of the condition at fault
         self.broken_off = broken_off
 
 
@@ -45,7 +46,7 @@ class System(ABC):
 
     @abstractmethod
     def launch(self) -> None:
-        """Starts the processes, as conditions and observers want them launched."""
+        """Starts the processes, launched as conditions and observers require."""
 
     @abstractmethod
     def ready(self) -> None:
@@ -53,7 +54,7 @@ class System(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Says when the warm-up begins."""
+        """Announces the beginning of the warm-up."""
 
     @abstractmethod
     def progress(self) -> None:
@@ -61,7 +62,7 @@ class System(ABC):
 
     @abstractmethod
     def drain(self) -> None:
-        """Until what is on its way has arrived."""
+        """Until messages under way have arrived."""
 
     @abstractmethod
     def end(self) -> None:
@@ -69,11 +70,12 @@ class System(ABC):
 
     @abstractmethod
     def farewell(self) -> None:
-        """Lets processes that still run write what they have, for a bounded time. Raises nothing."""
+        """Lets processes that still run write their data, for a bounded time. Raises nothing."""
 
     @abstractmethod
     def close(self) -> list[str]:
-        """Ends what is left while the conditions are still there; what could not be ended, one line each."""
+        """Ends what is left while the conditions are still in effect; returns what could not be ended, one line
+        each."""
 
     @abstractmethod
     def records(self, artifacts: Sequence[Artifact]) -> None:
@@ -81,19 +83,19 @@ class System(ABC):
 
     @abstractmethod
     def hear(self, event: Event) -> bool:
-        """Takes in what happened. False where it did not happen to this system."""
+        """Handles an event. False if it belongs to another system."""
 
     @property
     @abstractmethod
     def scheduled(self) -> Window:
-        """The measured part as it was planned; after `start`."""
+        """The planned measured part; after `start`."""
 
     @property
     @abstractmethod
     def published_until_ns(self) -> int:
-        """When the last message was published; later than scheduled where it was behind. After `progress`."""
+        """When the last message was published; later than scheduled if it was behind. After `progress`."""
 
     @property
     @abstractmethod
     def shared_memory(self) -> list[str]:
-        """What it made in /dev/shm, as far as it has told."""
+        """Its files in /dev/shm, as far as reported."""

@@ -1,8 +1,9 @@
-"""The messages of a command, from its trace: publishers and edges as a node's checkpoint has them (docs/formats.md, 4).
+"""The messages of a command, from its trace: publishers and edges in the form of a node's checkpoint (docs/formats.md,
+4).
 
-Only what was published in the measured part, by processes of the command, on topics that are not ROS's own. A message
-that was overwritten in a ring buffer is lost. Of one that was never taken nobody knows whether it was lost, came after
-the last look, or had no match: such an edge has `sent` and `received`, and what is lost is null.
+Only messages published in the measured part, by processes of the command, on topics that are not ROS's own. A message
+that was overwritten in a ring buffer is lost. For one that was never taken it is unknown whether it was lost, came
+after the last take, or had no match: such an edge has `sent` and `received`, and its losses are null.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _PUBLISHER, _EDGE = ["publisher", "topic"], ["publisher", "topic", "subscription
 
 @dataclass(frozen=True)
 class TracedMessages:
-    """`publishers`, `edges` and `progress` are records; `counts` is what trial.json says of them."""
+    """`publishers`, `edges` and `progress` are records; `counts` is trial.json's record of them."""
 
     publishers: tuple[Json, ...]
     edges: tuple[Json, ...]
@@ -39,14 +40,14 @@ class TracedMessages:
 
 
 def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> TracedMessages:
-    """What was published in the window and what became of it. `pids`: of the command's processes; None: all are."""
+    """The messages published in the window and their delivery. `pids`: the command's processes; None: all are."""
     quality = quality_of(trace)
     notes: list[str] = []
     deliveries = Deliveries(trace, quality)
     named, counts = _named(trace, deliveries.publications, window, pids, notes)
     lossy = bool(quality.touched(pl.Series([window.begin_ns]), pl.Series([window.end_ns]))[0])
     if lossy:
-        notes.append("the tracer lost events in the measured part: what was sent and lost is not known")
+        notes.append("the tracer lost events in the measured part: counts of sent and lost messages are unknown")
     left_out = deliveries.handled.filter("left_out").select("publication", "subscription_row")
     received = _received(named, deliveries.all, left_out, _ends(trace, "subscriptions", pids))
     frame = _edges(trace, named, received, pids)
@@ -62,7 +63,7 @@ def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> 
     if left := counts["latencies_left_out"]:
         notes.append(f"{left} latencies are left out: events are missing between publish() and the callback")
     if missing := counts["not_taken"]:
-        notes.append(f"{missing} messages were published and not seen to be taken: whether they were lost is not known")
+        notes.append(f"{missing} messages were published and not seen to be taken: whether they were lost is unknown")
     return TracedMessages(
         publishers=tuple(_publisher(row, named, lossy) for row in _publishers(named).iter_rows(named=True)),
         edges=edges,
@@ -73,7 +74,7 @@ def read(trace: Source, window: Window, pids: Collection[int] | None = None) -> 
 
 
 def _ends(trace: Source, table: str, pids: Collection[int] | None) -> pl.DataFrame:
-    """Publishers or subscriptions with a name, of the command's processes: row, node, topic, and when they existed."""
+    """Named publishers or subscriptions of the command's processes: row, node, topic, and when they existed."""
     frame = names.objects(trace, table).filter(pl.col("node").is_not_null(), pl.col("topic").is_not_null())
     if pids is not None:
         frame = frame.filter(pl.col("pid").is_in(list(pids)))
@@ -83,8 +84,8 @@ def _ends(trace: Source, table: str, pids: Collection[int] | None) -> pl.DataFra
 def _named(
     trace: Source, publications: pl.DataFrame, window: Window, pids: Collection[int] | None, notes: list[str]
 ) -> tuple[pl.DataFrame, Json]:
-    """The publications that count, with node and topic of their publisher, and when they were due."""
-    # Of the timer in whose callback it was published.
+    """The publications that count, with node and topic of their publisher, and their due times."""
+    # Due time of the timer in whose callback it was published.
     due = trace.table("callback_instances")["due_ns"].gather(trace.table("publications")["callback_instance"])
     inside = publications.with_columns(due).filter(
         pl.col("published_ns") >= window.begin_ns, pl.col("published_ns") < window.end_ns
@@ -103,16 +104,16 @@ def _named(
         "of_others": frame.filter(~own).height,
     }
     if unnamed := counts["without_name"]:
-        notes.append(f"{unnamed} publications are left out: the trace does not say what their publishers are called")
+        notes.append(f"{unnamed} publications are left out: the trace does not name their publishers")
     if others := counts["of_others"]:
-        notes.append(f"{others} publications are left out: their processes are not below the command")
+        notes.append(f"{others} publications are left out: their processes do not belong to the command")
     return frame.filter(own & ~internal & named).drop("pid"), counts
 
 
 def _received(
     named: pl.DataFrame, deliveries: pl.DataFrame, left_out: pl.DataFrame, subscriptions: pl.DataFrame
 ) -> pl.DataFrame:
-    """What became of each of these publications at each subscription; one taken twice is one."""
+    """The delivery of each of these publications to each subscription; a message taken twice counts once."""
     to = subscriptions.select(pl.col("row").alias("subscription_row"), pl.col("node").alias("subscription"))
     marked = left_out.unique().with_columns(left_out=pl.lit(True))
     return (
@@ -138,7 +139,8 @@ def _received(
 
 
 def _edges(trace: Source, named: pl.DataFrame, received: pl.DataFrame, pids: Collection[int] | None) -> pl.DataFrame:
-    """Every publisher with the subscriptions of its topic: sent while these existed, taken, overwritten, not taken."""
+    """Every publisher with the subscriptions of its topic: messages sent while these existed, taken, overwritten, not
+    taken."""
     to = _ends(trace, "subscriptions", pids).rename({"row": "subscription_row", "node": "subscription"})
     became = received.select(
         "publication", "subscription_row", "overwritten", received=pl.col("arrived_ns").is_not_null()
@@ -152,7 +154,7 @@ def _edges(trace: Source, named: pl.DataFrame, received: pl.DataFrame, pids: Col
         .join(to.lazy(), on="topic")
         .join(became.lazy(), on=["publication", "subscription_row"], how="left")
         .with_columns(pl.col("received", "overwritten").fill_null(False))
-        # What is taken of a time before the subscription (transient local) was sent to it all the same.
+        # A message taken from before the subscription existed (transient local) was nevertheless sent to it.
         .filter(exists | pl.col("received") | pl.col("overwritten"))
         .group_by(_EDGE)
         .agg(pl.len().alias("sent"), pl.col("received", "overwritten").sum())
@@ -185,7 +187,7 @@ def _publisher(row: Json, named: pl.DataFrame, lossy: bool) -> Json:
 
 def _edge(row: Json, received: pl.DataFrame, lossy: bool) -> Json:
     own = received.filter(*(pl.col(key) == row[key] for key in _EDGE))
-    # Everything that is missing was seen to be lost, or else nobody can tell.
+    # Either every missing message was seen to be lost, or the losses are unknown.
     known = not lossy and row["not_taken"] == 0
     return {
         **{key: row[key] for key in _EDGE},
@@ -207,7 +209,7 @@ def _edge(row: Json, received: pl.DataFrame, lossy: bool) -> Json:
 
 
 def _histogram(values: pl.DataFrame) -> Histogram | None:
-    """Of `value`, which happened `at`; None where no value is known."""
+    """Histogram of `value`, with the times `at`; None if no value is known."""
     known = values.drop_nulls("value")
     return hg.from_values(known["value"].to_numpy(), known["at"].to_numpy()) if known.height else None
 

@@ -1,4 +1,4 @@
-"""The life of one trial: its phases, top to bottom. What it runs and what goes on around it are elsewhere."""
+"""The life of one trial: its phases, top to bottom. The system and its surroundings are in other modules."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from perflab.runs.rundir import TrialDirectory
 from perflab.signals import Signals
 from perflab.units import NS_PER_S
 
-LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that broke off
+LEAST_JUDGED_NS = NS_PER_S  # of a condition, in a trial that ended early
 LOOK_BEFORE_NS = 20_000_000  # at the machine, before the measured part begins
 
 
 def run_trial(
     plan: TrialPlan, directory: TrialDirectory, signals: Signals, report: Report, keeper: Keeper | None = None
 ) -> Ended:
-    """Runs a trial to its end and leaves no process and no shared memory behind. What goes wrong is in its trial.json.
+    """Runs a trial to its end and leaves no process and no shared memory behind. Errors are recorded in its trial.json.
 
-    Raises OSError where a file cannot be written before the processes run.
+    Raises OSError if a file cannot be written before the processes run.
     """
     keeper = keeper or Keeper(directory, plan.begun())
     supervisor = Supervisor(signals)
@@ -71,7 +71,7 @@ def run_trial(
                 if machine is not None:
                     machine.after()
     finally:
-        # Whoever was killed could not take away what it had made; now nobody is left to use it.
+        # Remove shared memory left by killed processes; no process uses it any more.
         keeper.add_note(*remove_left_over(system.shared_memory).notes)
         trial.remove_credentials()
         for daemon in plan.variant.daemons:
@@ -115,7 +115,7 @@ def _failure_of(error: Failed | PerflabError | NotInEffect) -> Failed:
 
 
 def _judged(failure: Failed, system: System, surroundings: Surroundings, trial: RunningTrial) -> Failed:
-    """A failure of the workload is one only if its conditions were in effect up to then."""
+    """A failure of the workload counts only if its conditions were in effect up to then."""
     if failure.error is None and (locked := surroundings.locked()) is not None:
         return Failed(FAILED, f"{locked}; {failure.reason}", broken_off=failure.broken_off)
     if failure.outcome != FAILED or not surroundings.conditions or trial.start_at_ns is None:
@@ -128,5 +128,5 @@ def _judged(failure: Failed, system: System, surroundings: Surroundings, trial: 
     except NotInEffect as error:
         return Failed(INVALID, f"{error}; besides, {failure.reason}")
     except (PerflabError, Failed) as error:
-        trial.keeper.add_note(f"whether the conditions held up to the failure cannot be told: {error}")
+        trial.keeper.add_note(f"whether the conditions held up to the failure is unknown: {error}")
     return failure

@@ -1,6 +1,6 @@
 """A trial as a value: everything that `run_trial` needs, here or in another process.
 
-What belongs to the run and not to the trial (its place in the plan, its treatment's name) is not in it.
+Facts about the run, not the trial (its place in the plan, its treatment's name), are not in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """One trial. `graph` has what the conditions add, and these are resolved for the machine that it runs on."""
+    """One trial. `graph` includes the conditions' additions, resolved for the machine that it runs on."""
 
     graph: Graph
     variant: Variant
@@ -46,23 +46,23 @@ class TrialPlan:
     conditions: tuple[Condition, ...] = ()
     observers: tuple[Observer, ...] = ()
     monitored: bool = False
-    command: Command | None = None  # the workload, where it is no graph
+    command: Command | None = None  # the workload, if it is not a graph
 
     @property
     def hosted(self) -> Graph:
-        """What perflab-node runs of the graph."""
+        """The part of the graph that perflab-node runs."""
         return self.graph.with_nodes
 
     @property
     def discovery_timeout_ns(self) -> int:
-        """What is none of perflab's has a limit of its own, as it may take longer to come up."""
+        """Processes that are not perflab's have their own limit, as they may take longer to start."""
         asked_ns = self.settings.discovery_timeout_ns
         return outside.wait_ns(self.graph) or asked_ns if asked_ns > 0 else asked_ns
 
     @property
     def names(self) -> dict[str | None, str]:
-        """For every process of perflab's in the graph, a command too (None: all in one), the name of its files, each
-        once."""
+        """For every process of perflab's in the graph, or a command (None: all in one), the name of its files, without
+        duplicates."""
         if self.variant.runtime == "virtual":
             return {None: file_name(self.graph.name)}
         names: dict[str | None, str] = {}
@@ -78,12 +78,12 @@ class TrialPlan:
 
     @property
     def node_names(self) -> dict[str | None, str]:
-        """Likewise for those that perflab-node runs."""
+        """The same for those that perflab-node runs."""
         hosted = self.hosted.processes
         return {process: name for process, name in self.names.items() if process is None or process in hosted}
 
     def begun(self) -> TrialFile:
-        """trial.json as it is before the trial, which stands alone."""
+        """The initial trial.json of a trial that stands alone."""
         variant, of_conditions = self.variant, self.graph.condition_processes
         return TrialFile(
             trial=1,
@@ -111,7 +111,7 @@ class TrialPlan:
         )
 
     def _middleware(self) -> TrialMiddleware:
-        """That of all processes; where each has its own, `processes` says which."""
+        """The middleware of all processes; if each has its own, `processes` names it."""
         first, *others = self.variant.middlewares
         if not others and self.command is None:
             return TrialMiddleware(**vars(first.used))
@@ -122,7 +122,7 @@ class TrialPlan:
         )
 
     def write(self, directory: TrialDirectory) -> None:
-        """Into the trial's folder. Raises OSError."""
+        """Writes the plan into the trial's folder. Raises OSError."""
         command = self.command
         write_json(
             directory.plan,
@@ -143,7 +143,7 @@ class TrialPlan:
 
     @classmethod
     def read(cls, directory: TrialDirectory) -> TrialPlan:
-        """What `write` wrote. Raises BadInput."""
+        """Reads the result of `write`. Raises BadInput."""
         document = read_json(directory.plan)
         try:
             return cls._of(document)
@@ -153,7 +153,7 @@ class TrialPlan:
     @classmethod
     def _of(cls, document: Mapping[str, Any]) -> TrialPlan:
         if document["schema"] != SCHEMA:
-            raise BadInput(f"the plan of the trial has schema {document['schema']}, and this perflab reads {SCHEMA}")
+            raise BadInput(f"the plan of the trial has schema {document['schema']}, but this perflab reads {SCHEMA}")
         command = document["command"]
         return cls(
             graph=Graph(document["graph"]),

@@ -1,4 +1,5 @@
-"""Exporters: the results of a run in the files of other programs. Each is a module with a KIND (perflab/plugins.py)."""
+"""Exporters: the results of a run in the file formats of other programs. Each is a module with a KIND
+(perflab/plugins.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AccountingParameters(Parameters):
-    """Of formats of programs that count otherwise than perflab."""
+    """For formats of programs that count differently from perflab."""
 
     accounting: Annotated[Literal["original", "corrected"], Option()] = Field(
         "corrected", description="original: as the other program counts; corrected: perflab's figures."
@@ -29,7 +30,7 @@ class AccountingParameters(Parameters):
 
 @dataclass(frozen=True)
 class Written:
-    """What was written of a trial: the files, what `--json` says of them, what a person reads below them."""
+    """The output for a trial: the files, their description for `--json`, and a remark for people."""
 
     files: list[str]
     document: Mapping[str, Any] = field(default_factory=dict)
@@ -40,23 +41,23 @@ class Exporter(ABC):
     """Writes trials. The fields of its kind's model are options of `perflab export` where they have an `Option`."""
 
     def check(self, data: RunData) -> None:
-        """Whether this run can be written in this format. Raises BadInput."""
+        """Checks that this run can be written in this format. Raises BadInput."""
 
     def takes(self, trial: TrialTables) -> bool:
-        """Whether there is something to write of this trial."""
+        """Whether this trial has data to write."""
         return True
 
     def note(self, trial: TrialTables) -> str | None:
-        """What a reader of the files must know beside them."""
+        """Remarks for readers of the files."""
         return None
 
     @abstractmethod
     def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
-        """Writes a trial into a directory of its own, which it makes. Raises OSError."""
+        """Writes a trial into its own directory, which it creates. Raises OSError."""
 
     def write_together(self, data: RunData, numbers: Container[int], directory: Path) -> list[str]:
-        """Writes what trials of these numbers have in common, those that recorded nothing too, into the directory that
-        holds them all; the files. Raises OSError."""
+        """Writes the common files of trials with these numbers, including those without records, into the directory
+        that holds them all; returns the files. Raises OSError."""
         return []
 
 

@@ -1,4 +1,4 @@
-"""perflab's own tables of each trial, and one with a row per trial, with commas."""
+"""perflab's own tables of each trial, and one with a row per trial, as CSV."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Csv(Exporter):
             tables["seconds"] = trial.seconds
         for name, table in tables.items():
             path = directory / f"{name}.csv"
-            # The encoded histograms are in the Parquet files; in a table for people they would only be in the way.
+            # The encoded histograms are in the Parquet files; in a table for people they would be a hindrance.
             table.select([column for column in table.columns if not column.endswith("_v2")]).write_csv(path)
             files.append(str(path))
         return Written(files)
 
     def write_together(self, data: RunData, numbers: Container[int], directory: Path) -> list[str]:
-        """A row per trial, and what the columns are."""
+        """A row per trial, and the meaning of the columns."""
         from perflab.report.runs import read, trials_of
         from perflab.report.tables import plain
         from perflab.report.tables.trials import measurements

@@ -1,6 +1,6 @@
-"""What irobot_benchmark leaves behind, one DIR/<process>_log per process, which feeds its scripts.
+"""The files of irobot_benchmark, one DIR/<process>_log per process, as input for its scripts.
 
-irobot-legacy has the column names that these scripts know.
+irobot-legacy has the column names that these scripts expect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 class IrobotParameters(AccountingParameters):
     tracking: Annotated[Switch, Option()] = Field(
-        True, description="As with irobot_benchmark's --tracking; off: no classes, no events."
+        True, description="Like irobot_benchmark's --tracking; off: no classes, no events."
     )
     csv: Annotated[bool, Option()] = Field(False, description="Commas instead of columns.")
 
@@ -38,11 +38,11 @@ class Irobot(Exporter):
         from perflab.results.run import PERFLAB
 
         if data.origin != PERFLAB:
-            raise BadInput(f"{data.path} is output of {data.program} already; `--format csv` writes its tables")
+            raise BadInput(f"{data.path} is already output of {data.program}; `--format csv` writes its tables")
         if data.manifest.workload.command is not None:
             raise BadInput(
-                f"{data.path} measured a command: which of its messages were late, which the format needs, is not "
-                "known; `--format csv` writes its tables"
+                f"{data.path} measured a command: which of its messages were late, which the format needs, is "
+                "unknown; `--format csv` writes its tables"
             )
 
     def takes(self, trial: TrialTables) -> bool:
@@ -54,7 +54,7 @@ class Irobot(Exporter):
         return beside_irobot([trial.phase])
 
     def write(self, data: RunData, trial: TrialTables, directory: Path) -> Written:
-        """All processes of a trial, and the total of all processes where there are several."""
+        """All processes of a trial, and the total of all processes if there are several."""
         from perflab.formats.irobot import dialect
         from perflab.formats.irobot.accounts import Accounting, aggregate, outputs_of
         from perflab.formats.irobot.write import total_table, write
@@ -67,7 +67,7 @@ class Irobot(Exporter):
             folder = directory / f"{process.process}{dialect.LOG_SUFFIX}"
             folder.mkdir(parents=True, exist_ok=True)
             for name in dialect.FILES:
-                (folder / name).unlink(missing_ok=True)  # of an export before, which may have had more files
+                (folder / name).unlink(missing_ok=True)  # from an earlier export, which may have had more files
             names = write(process, folder, legacy=legacy, csv=csv, whole_us=whole_us)
             files += [str(folder / name) for name in names]
         if len(outputs) < 2:
@@ -79,6 +79,11 @@ class Irobot(Exporter):
 
 
 KINDS: tuple[Kind[Exporter], ...] = (
-    Kind("irobot", "as irobot_benchmark writes them", IrobotParameters, partial(Irobot, legacy=False)),
-    Kind("irobot-legacy", "likewise, as its scripts know them", IrobotParameters, partial(Irobot, legacy=True)),
+    Kind("irobot", "in irobot_benchmark's format", IrobotParameters, partial(Irobot, legacy=False)),
+    Kind(
+        "irobot-legacy",
+        "the same, with the column names that its scripts expect",
+        IrobotParameters,
+        partial(Irobot, legacy=True),
+    ),
 )

@@ -1,4 +1,4 @@
-"""What Apex.AI's performance_test 2.3 leaves behind: a log per process, as CSV and as JSON, with a row per second."""
+"""The files of Apex.AI's performance_test 2.3: a log per process, as CSV and as JSON, with a row per second."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PerformanceTest(Exporter):
         from perflab.results.run import PERFLAB
 
         if data.origin != PERFLAB:
-            raise BadInput(f"{data.path} is of {data.program} and has no records of each second; {_TABLES}")
+            raise BadInput(f"{data.path} is from {data.program} and has no records of each second; {_TABLES}")
         if data.manifest.workload.command is not None:
             raise BadInput(
-                f"{data.path} measured a command, whose settings the format needs and nobody knows; {_TABLES}"
+                f"{data.path} measured a command, whose settings the format needs but which are unknown; {_TABLES}"
             )
         _check(data, data.manifest.workload.graph)
 
@@ -68,11 +68,11 @@ def _check(data: RunData, graph: Mapping[str, Any]) -> None:
     topics = topics_of(graph)
     if len(topics) != 1:
         raise BadInput(
-            f"{data.path} measured {len(topics)} topics, and a log of performance_test is of one, as runs of the "
-            f"workload pubsub are; {_TABLES}"
+            f"{data.path} measured {len(topics)} topics, but a log of performance_test covers one, like runs of "
+            f"the workload pubsub; {_TABLES}"
         )
 
 
 KIND: Kind[Exporter] = Kind(
-    "performance_test", "as performance_test 2.3 writes them", AccountingParameters, PerformanceTest
+    "performance_test", "in the format of performance_test 2.3", AccountingParameters, PerformanceTest
 )

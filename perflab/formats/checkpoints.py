@@ -1,7 +1,7 @@
-"""All checkpoints of a process, and what was counted between them (docs/formats.md, section 4).
+"""All checkpoints of a process, and the counts between them (docs/formats.md, section 4).
 
-Checkpoints are cumulative, so two of them differ by exactly what was counted in between: the histogram of an interval
-is as exact as that of a whole trial. `records` keeps the last one only; this reads them all, of one figure.
+Checkpoints are cumulative, so the difference of two is exactly the count between them: the histogram of an interval is
+as exact as that of a whole trial. `records` only keeps the last one; this module reads them all, for one figure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from perflab.statistics.histogram import Histogram
 
 HICCUP = "hiccup"
 
-# Instants of processes that belong together: a checkpoint may come late by this share of its interval.
+# Tolerance for instants of several processes: a checkpoint may be late by this share of its interval.
 _SLACK = 0.25
 
 
@@ -36,7 +36,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Interval:
-    """What was counted between two instants. The maximum is that of its cell where the exact one is not known."""
+    """Counts between two instants. The maximum is that of its cell if the exact one is unknown."""
 
     begin_ns: int
     end_ns: int
@@ -48,9 +48,9 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
 
     The figure `hiccup` is the process's own. Nodes that a condition added are left out.
 
-    Latency and response are also in the progress records of every second; these then stand for the checkpoints, but for
-    the last one. The first one is the start of the measured part, with no values. Empty where the process never
-    started or did not measure the figure. Raises RecordError where the file is damaged, and OSError.
+    Latency and response are also in the progress records of every second; these then replace the checkpoints, except
+    the last one. The first one is the start of the measured part, with no values. Empty if the process never started or
+    did not measure the figure. Raises RecordError if the file is damaged, and OSError.
     """
     begin: Snapshot | None = None
     kept: list[tuple[int, list[Any]]] = []  # checkpoints: instants, and the records of histograms
@@ -59,7 +59,7 @@ def read(path: Path, figure: str) -> tuple[Snapshot, ...]:
     try:
         for record in records.lines(path, "start", "checkpoint", "progress"):
             if record is None:
-                continue  # a last line that was cut off
+                continue  # an incomplete last line
             if record.get("type") == "start" and begin is None:
                 begin = Snapshot(int(record["measured_from_ns"]), hg.empty())
             elif record.get("type") == "checkpoint" and begin is not None:
@@ -92,7 +92,7 @@ def _owners(checkpoint: dict[str, Any], figure: str) -> list[dict[str, Any]]:
 
 
 def difference(later: Histogram, earlier: Histogram) -> Histogram:
-    """The values that `later` has beyond `earlier`, which must be part of it. Raises HistogramError where it is not.
+    """The values that `later` has beyond `earlier`, which must be part of it. Raises HistogramError if it is not.
 
     A new maximum is exact; any other one, and the minimum, are the bounds of their cells.
     """
@@ -118,7 +118,7 @@ def difference(later: Histogram, earlier: Histogram) -> Histogram:
 
 
 def intervals(snapshots: Sequence[Snapshot]) -> tuple[Interval, ...]:
-    """What was counted between each two successive checkpoints."""
+    """The counts between each two successive checkpoints."""
     return tuple(
         Interval(earlier.at_ns, later.at_ns, difference(later.histogram, earlier.histogram))
         for earlier, later in pairwise(snapshots)
@@ -133,8 +133,8 @@ def shifted(parts: Iterable[Interval], by_ns: int) -> tuple[Interval, ...]:
 def merge(sources: Iterable[Sequence[Interval]]) -> tuple[Interval, ...]:
     """Intervals of several processes (or trials, shifted to a common start) as one series.
 
-    Processes write their checkpoints a little apart; intervals that begin and end together, give or take a quarter
-    of their length, are one. An interval that only some of the sources have stands for those alone.
+    Processes write their checkpoints at slightly different times; intervals whose ends differ by less than a quarter of
+    their length are merged. An interval that only some of the sources have covers only those.
     """
     groups: list[list[Interval]] = []
     for part in sorted((p for source in sources for p in source), key=lambda p: (p.begin_ns, p.end_ns)):

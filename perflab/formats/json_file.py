@@ -1,4 +1,4 @@
-"""JSON files, and others: written whole or not at all, read with one line that says what is wrong."""
+"""JSON files, and others: written completely or not at all; reading errors are one line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perflab.errors import BadInput
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of that one when all of it is there. Raises OSError, leaving nothing."""
+    """A file for writing, which replaces the old one when it is complete. Raises OSError, leaving nothing behind."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -29,14 +29,14 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a JSON file whole or not at all. Raises OSError, leaving nothing behind."""
+    """Writes a JSON file completely or not at all. Raises OSError, leaving nothing behind."""
     with replaced(path) as file:
         file.write(f"{json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)}\n".encode())
     _sync_directory(path.parent)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file. Raises BadInput where it cannot be read or is not one."""
+    """The object in a JSON file. Raises BadInput if it cannot be read or is not an object."""
     try:
         if path.exists() and not path.is_file():
             raise BadInput(f"{path} is damaged: not a regular file")

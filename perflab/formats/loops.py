@@ -1,6 +1,7 @@
 """The loops of timers whose messages come back (docs/formats.md, section 4), from the records of processes.
 
-A loop is written once it is complete; one that was open at a checkpoint also as it was then. The last word counts.
+A loop is written when it is complete; one that was open at a checkpoint is also written in its state then. The last
+record counts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def of(process: str, written: Iterable[Mapping[str, Any]]) -> list[Loops]:
-    """The loops of each timer of a process, of its records of type `loops`. Raises KeyError, TypeError, ValueError."""
+    """The loops of each timer of a process, from its records of type `loops`. Raises KeyError, TypeError,
+    ValueError."""
     found: dict[tuple[str, str], tuple[Mapping[str, Any], dict[int, Loop]]] = {}
     for record in written:
         _, rows = found.setdefault((record["node"], record["timer"]), (record, {}))
@@ -38,7 +40,8 @@ def of(process: str, written: Iterable[Mapping[str, Any]]) -> list[Loops]:
 
 
 def of_table(table: pl.DataFrame) -> list[Loops]:
-    """The loops of each timer of a trial, of its table (perflab/formats/tables.py). What had no room is in no table."""
+    """The loops of each timer of a trial, from its table (perflab/formats/tables.py). Loops that did not fit are in no
+    table."""
     found = []
     for (process, node, timer), own in table.partition_by(
         "process", "node", "timer", as_dict=True, maintain_order=True

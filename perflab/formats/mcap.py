@@ -1,7 +1,7 @@
-"""MCAP files as Foxglove and PlotJuggler read them: chunks with an index and a summary, messages in the order of time.
+"""MCAP files for Foxglove and PlotJuggler: chunks with an index and a summary, messages in time order.
 
-Two kinds of channels: numbers as JSON, with a JSON schema that says what each is, and messages of ROS 2 in CDR, with
-their definitions as rosbag2 writes them.
+Two kinds of channels: numbers as JSON, with a JSON schema that describes each, and messages of ROS 2 in CDR, with their
+definitions as rosbag2 writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import IO, Any, NamedTuple
 
-SEPARATOR = "=" * 80  # between the definitions of a schema "ros2msg"
+SEPARATOR = "=" * 80  # separator of the definitions in a schema "ros2msg"
 _NO_NAME = re.compile(r"[^A-Za-z0-9_/]+")
 
 
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """What the messages of JSON channels have: by name of each member its JSON type and what it is, with its unit."""
+    """The members of messages on JSON channels: by name the JSON type and a description with the unit."""
 
     name: str
     summary: str
@@ -42,7 +42,7 @@ class Series:
         return {"title": self.name, "description": self.summary, "type": "object", "properties": properties}
 
 
-# As https://docs.foxglove.dev has it, for its panel of logs.
+# From https://docs.foxglove.dev, for its panel of logs.
 _TIME = {"type": "object", "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}}}
 LOG = "foxglove.Log"
 _LOG_SCHEMA = {
@@ -62,13 +62,13 @@ INFO, WARNING, ERROR = 2, 3, 4
 
 
 def topic_of(*parts: str) -> str:
-    """A name of a channel that paths of Foxglove take without quotes."""
+    """A channel name that paths of Foxglove take without quotes."""
     words = (_NO_NAME.sub("_", part).strip("/") for part in parts)
     return "/" + "/".join(word for word in words if word)
 
 
 def ros2msg(type_name: str, texts: Mapping[str, str]) -> str:
-    """The definition of a message and of all that it is made of, as rosbag2 puts them together: its own first."""
+    """The definition of a message and of all its parts, in rosbag2's format: its own first."""
     others = [name for name in sorted(texts) if name != type_name]
     parts = [f"{SEPARATOR}\nMSG: {package}/{name}\n{texts[other].rstrip()}\n" for other in others
              for package, _, name in (other.split("/"),)]  # fmt: skip
@@ -76,7 +76,7 @@ def ros2msg(type_name: str, texts: Mapping[str, str]) -> str:
 
 
 class McapFile:
-    """One file that is being written."""
+    """One file being written."""
 
     def __init__(self, stream: IO[bytes], compression: str, library: str) -> None:
         """`compression` is zstd, lz4 or none."""
@@ -88,7 +88,7 @@ class McapFile:
         self._taken: set[str] = set()
 
     def series(self, topic: str, series: Series, /, **metadata: str) -> int:
-        """A new channel; its name has a number where another one has that topic."""
+        """A new channel; its name gets a number if another one has that topic."""
         return self._json(topic, series.name, series.schema, metadata)
 
     def log(self, topic: str) -> int:
@@ -115,7 +115,7 @@ class McapFile:
         return name
 
     def write(self, *sources: Iterable[Message]) -> int:
-        """Messages of all sources, each in the order of time, in the order of time; how many."""
+        """Merges messages of all sources, each in time order, in time order; returns how many."""
         number = 0
         for of in heapq.merge(*sources, key=lambda message: message.log_ns):
             self._writer.add_message(of.channel, of.log_ns, of.data, of.publish_ns, of.sequence & 0xFFFFFFFF)
@@ -140,6 +140,6 @@ def log(channel: int, at_ns: int, level: int, name: str, text: str) -> Message:
 
 
 def numbers(channel: int, at_ns: int, values: Mapping[str, Any]) -> Message:
-    """Members that are not known are left out."""
+    """Unknown members are left out."""
     known = {name: value for name, value in values.items() if value is not None}
     return Message(at_ns, channel, json.dumps(known, ensure_ascii=False).encode(), at_ns)

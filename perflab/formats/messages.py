@@ -1,6 +1,6 @@
-"""What processes wrote down of single messages (docs/formats.md, section 17): times, contents, and what was lost.
+"""The processes' records of single messages (docs/formats.md, section 17): times, contents, and losses.
 
-While a trial runs each process has files of rows with numbers for names; afterwards they become two tables, ordered by
+While a trial runs, each process has files of rows with numbers for names; afterwards they become two tables, ordered by
 time, which are read piece by piece. Contents stay in the files of the processes.
 """
 
@@ -30,7 +30,7 @@ _UNKNOWN_NS = np.iinfo(np.int64).min
 _WARM_UP, _COUNTED = 1, 2
 _PIECE = 1 << 16  # rows of a table that are in memory at a time
 
-# As native/measure/message_ring.h has them in memory.
+# Layout of native/measure/message_ring.h.
 DELIVERY = np.dtype(
     [
         ("edge", "<u4"), ("flags", "<u4"), ("sequence", "<u8"), ("intended_ns", "<i8"), ("published_ns", "<i8"),
@@ -49,13 +49,13 @@ _SENDING = ("intended_ns", "published_ns", "returned_ns", "serialize_ns")
 
 @dataclass(frozen=True)
 class Log:
-    """Of one process, by the name of its files. Lost are those for which there was no room, or time, or disk."""
+    """Of one process, by file name. Lost records are those for which there was no room, time, or disk space."""
 
     name: str
     publishers: Sequence[Mapping[str, str]]  # node, topic, type
     edges: Sequence[Mapping[str, str]]  # publisher, topic, subscription
     services: Sequence[Mapping[str, str]]  # client, service, server
-    definitions: Mapping[str, Mapping[str, str]]  # by full name of a type: texts of it and of what it is made of
+    definitions: Mapping[str, Mapping[str, str]]  # by full name of a type: its definition and those of its parts
     lost_deliveries: Sequence[int] = ()  # by edge, then service
     lost_publications: Sequence[int] = ()  # by publisher
     limit_reached_ns: int | None = None
@@ -68,7 +68,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a trial has of single messages, on disk."""
+    """A trial's records of single messages, on disk."""
 
     directory: Path
     logs: Sequence[Log] = field(repr=False)
@@ -78,7 +78,7 @@ class Recorded:
         return sum(log.lost for log in self.logs)
 
     def remarks(self) -> list[str]:
-        """What is missing, a sentence each."""
+        """What is missing, one sentence each."""
         said = []
         for log in self.logs:
             counts = (
@@ -90,19 +90,21 @@ class Recorded:
             elif log.limit_reached_ns is not None:
                 said.append(f"{counts}: the limit was reached; `messages:limit=SIZE` allows more")
             elif log.lost:
-                said.append(f"{counts}: they came faster than they were written; `messages:buffer=SIZE` has more room")
+                said.append(
+                    f"{counts}: they came faster than they were written; `messages:buffer=SIZE` provides more room"
+                )
         return said
 
     def messages(self) -> Iterator[pl.DataFrame]:
-        """Pieces of the table of deliveries, by the start of their callbacks. Raises BadInput where it is damaged."""
+        """Pieces of the table of deliveries, by the start of their callbacks. Raises BadInput if it is damaged."""
         return _pieces(self.directory / MESSAGES, "callback_ns")
 
     def publications(self) -> Iterator[pl.DataFrame]:
-        """Pieces of the table of publications, by their instants. Raises BadInput where it is damaged."""
+        """Pieces of the table of publications, by time. Raises BadInput if it is damaged."""
         return _pieces(self.directory / PUBLICATIONS, "published_ns")
 
     def topics_with_contents(self) -> list[str]:
-        """Raises BadInput where the table is damaged."""
+        """Raises BadInput if the table is damaged."""
         import polars as pl
 
         path = self.directory / PUBLICATIONS
@@ -113,15 +115,15 @@ class Recorded:
             raise BadInput(f"{path} is damaged: {str(error).splitlines()[0]}") from error
 
     def contents(self, process: str) -> mmap.mmap | None:
-        """Of the publications of a process; None where there are none. Raises OSError."""
+        """For the publications of a process; None if there are none. Raises OSError."""
         path = self.directory / "processes" / f"{process}{CONTENTS}"
         with path.open("rb") as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else None
 
 
 def write_tables(directory: Path) -> Recorded | None:
-    """Makes the tables of a trial that has ended of what its processes left, which then goes; None where they left
-    nothing. Raises BadInput where that is damaged, OSError."""
+    """Converts the files of a finished trial's processes to tables, and deletes them; None if there were none. Raises
+    BadInput if they are damaged, OSError."""
     logs = [log for path in _logs(directory) if (log := _log(path)) is not None]
     if not logs:
         return None
@@ -139,7 +141,7 @@ def write_tables(directory: Path) -> Recorded | None:
 
 
 def read(directory: Path) -> Recorded | None:
-    """What a trial's folder has; None where no messages were recorded. Raises BadInput where it is damaged."""
+    """Reads a trial's folder; None if no messages were recorded. Raises BadInput if it is damaged."""
     if not (directory / MESSAGES).is_file():
         return None
     return Recorded(directory, [log for path in _logs(directory) if (log := _log(path)) is not None])
@@ -150,7 +152,7 @@ def _logs(directory: Path) -> list[Path]:
 
 
 def _log(path: Path) -> Log | None:
-    """None of a process that wrote none. Raises BadInput where it is damaged."""
+    """None for a process that wrote none. Raises BadInput if it is damaged."""
     found: dict[str, Mapping[str, Any]] = {}
     try:
         for record in records.lines(path, "message_log", "message_counts"):
@@ -177,7 +179,8 @@ def _log(path: Path) -> Log | None:
 
 
 def _rows(path: Path, of: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Whole rows: a process that was killed, or had no disk left, may have written a part of its last one."""
+    """Only whole rows: a process that was killed, or had no disk space left, may have written a part of its last
+    one."""
     count = path.stat().st_size // of.itemsize if path.is_file() else 0
     return np.fromfile(path, of, count) if count else np.empty(0, of)
 
@@ -209,7 +212,7 @@ def _publications(processes: Path, logs: Sequence[Log]) -> pl.DataFrame:
 
 
 def _values(end: Mapping[str, str]) -> tuple[str, ...]:
-    """The names of the two ends of an edge or service, and between them its topic's or its own."""
+    """The names of the two ends of an edge or service, with the topic or the service between them."""
     keys = ("client", "service", "server") if "service" in end else ("publisher", "topic", "subscription")
     return tuple(end[key] for key in keys)
 

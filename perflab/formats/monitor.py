@@ -1,8 +1,8 @@
-"""What perflab-monitor recorded: threads of process trees and CPUs, sample by sample (docs/observers.md).
+"""perflab-monitor's records: threads of process trees and CPUs, sample by sample (docs/observers.md).
 
-The file is read while it is written: `refresh` takes in what is new, and a last line without end is left for the next
-time. Everything is on CLOCK_MONOTONIC and holds for instants that were sampled: between two samples cumulative figures
-are interpolated linearly, outside of them nothing is assumed.
+The file is read while it is written: `refresh` reads new lines, and leaves an incomplete last line for the next time.
+Everything is on CLOCK_MONOTONIC and holds for sampled instants: between two samples cumulative figures are interpolated
+linearly, outside of them nothing is assumed.
 
 Example:
     reader = MonitorReader(path)
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     import polars as pl
 
 MONITOR_FILE = "monitor.jsonl"  # of a trial
-# The kernel tells the start of a thread in ticks of USER_HZ, and perflab-monitor finds a new one a sample later.
+# The kernel reports the start of a thread in ticks of USER_HZ, and perflab-monitor finds a new one a sample later.
 _START_SLACK_NS = 20_000_000
 
 
 @dataclass(frozen=True)
 class ThreadSeen:
-    """A thread in one state; one that was renamed or scheduled differently is there once for each state.
+    """A thread in one state; one that was renamed or rescheduled appears once for each state.
 
     `cpus` are those it may use, ascending; `priority` is the real-time priority, 0 without one. The instants are those
-    of the first and the last sample that showed it so.
+    of the first and the last sample in this state.
     """
 
     pid: int
@@ -54,8 +54,8 @@ class ThreadSeen:
 
 @dataclass(frozen=True)
 class Escape:
-    """A thread that was allowed to run where it should not, on `cpus`, or ran there; `at_ns` is when that was first
-    seen in the window."""
+    """A thread that was permitted to run on wrong CPUs, `cpus`, or ran there; `at_ns` is when that was first seen in
+    the window."""
 
     pid: int
     tid: int
@@ -76,7 +76,7 @@ class _ThreadSample(NamedTuple):
 
 
 class _GroupSample(NamedTuple):
-    """CPU time is that of all threads of the group since the first sample, ended ones too."""
+    """CPU time is that of all threads of the group since the first sample, including ended ones."""
 
     at_ns: int
     cpu_ns: int
@@ -87,7 +87,7 @@ class _GroupSample(NamedTuple):
 
 
 class _CpuSample(NamedTuple):
-    """What one CPU did in the interval before it, ns."""
+    """The activity of one CPU in the interval before it, ns."""
 
     at_ns: int
     busy_ns: int
@@ -102,12 +102,12 @@ _instant = itemgetter(0)
 
 
 def _within(samples: Sequence[_Sample], begin_ns: int, end_ns: int) -> range:
-    """The indices of the samples within the window, its ends included."""
+    """The indices of the samples within the window, including its ends."""
     return range(bisect_left(samples, begin_ns, key=_instant), bisect_right(samples, end_ns, key=_instant))
 
 
 def _around(samples: Sequence[_Sample], begin_ns: int, end_ns: int) -> Sequence[_Sample]:
-    """Those within the window and some beside it: a long trial is asked second by second."""
+    """Those within the window and some beside it: a long trial is queried second by second."""
     inside = _within(samples, begin_ns, end_ns)
     return samples[max(0, inside.start - 2) : inside.stop + 1]
 
@@ -120,9 +120,9 @@ class _Thread:
     pid: int
     tid: int
     start_ticks: int
-    is_new: bool  # it began after the sample before its first one
-    before_ns: int | None  # when that sample was
-    states: list[ThreadSeen] = field(default_factory=list)  # `last_seen_ns` of these is not kept up
+    is_new: bool  # whether it began after the sample before its first one
+    before_ns: int | None  # time of that sample
+    states: list[ThreadSeen] = field(default_factory=list)  # `last_seen_ns` of these is not updated
     last_seen_ns: list[int] = field(default_factory=list)  # of each state
     ended: bool = False
     samples: list[_ThreadSample] = field(default_factory=list)
@@ -134,7 +134,7 @@ class _Thread:
         return sample.cpu_ns - before
 
     def between(self, figure: str, begin_ns: int, end_ns: int) -> float | None:
-        """How much one of its cumulative figures grew; None where it is not known."""
+        """The increase of one of its cumulative figures; None if unknown."""
         near = _around(self.samples, begin_ns, end_ns)
         known = [(s.at_ns, value) for s in near if (value := getattr(s, figure)) is not None]
         if not known:
@@ -144,7 +144,7 @@ class _Thread:
         return _at(known, end_ns) - _at(known, begin_ns)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Those of the table: figures of the interval before each sample."""
+        """Columns of the table: figures of the interval before each sample."""
         before: list[int | None] = [0 if self.is_new else None] * 4
         index = 0
         for sample in self.samples:
@@ -164,14 +164,14 @@ class _Group:
     used_ns: int = 0  # CPU time since the last sample
 
     def sampled(self, begin_ns: int, end_ns: int) -> tuple[int, int] | None:
-        """The part of the window for which something is known; None where no sample is in the window."""
+        """The part of the window that is covered by samples; None if no sample is in the window."""
         if not _within(self.samples, begin_ns, end_ns):
             return None
         begin_ns, end_ns = max(begin_ns, self.samples[0].at_ns), min(end_ns, self.samples[-1].at_ns)
         return (begin_ns, end_ns) if begin_ns < end_ns else None
 
     def grown(self, figure: str, begin_ns: int, end_ns: int) -> float | None:
-        """By how much within a part that was sampled; None where it is not known of a sample there."""
+        """The increase within a sampled part; None if a sample there lacks it."""
         points = [(s.at_ns, getattr(s, figure)) for s in _around(self.samples, begin_ns, end_ns)]
         known = [(at_ns, value) for at_ns, value in points if value is not None]
         return _at(known, end_ns) - _at(known, begin_ns) if len(known) == len(points) else None
@@ -200,7 +200,7 @@ class MonitorReader:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Reads what was written since the last call. Raises RecordError where a whole line is damaged, OSError."""
+        """Reads what was written since the last call. Raises RecordError if a complete line is damaged, OSError."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -230,7 +230,7 @@ class MonitorReader:
             case "gone":
                 self._take_gone(record)
             case _:
-                pass  # readers ignore what they do not know
+                pass  # readers must ignore unknown records
 
     def _take_thread(self, record: dict[str, Any]) -> None:
         tid, start_ticks, group = record["tid"], record["start_ticks"], record["group"]
@@ -253,7 +253,7 @@ class MonitorReader:
         scheduled = (record["policy"], int(record["priority"]), int(record["nice"]), tuple(record["cpus"]))
         state = ThreadSeen(thread.pid, tid, record["name"], *scheduled, at_ns, at_ns)
         last = thread.states[-1] if thread.states else None
-        # It is said again after a gap in the file.
+        # It is repeated after a gap in the file.
         if last is None or replace(last, first_seen_ns=at_ns, last_seen_ns=at_ns) != state:
             thread.states.append(state)
             thread.last_seen_ns.append(at_ns)
@@ -263,7 +263,7 @@ class MonitorReader:
         for tid, cpu_ns, *rest in record["threads"]:
             thread = self._present.get(tid)
             if thread is None or thread.ended:
-                continue  # what it is did not get into the file; it is said again with the next sample
+                continue  # its description was lost from the file; it is repeated with the next sample
             self._use(thread.group, thread.add(_ThreadSample(at_ns, cpu_ns, *rest[:4])))
             thread.last_seen_ns[-1] = at_ns
         for name, figures in record["groups"].items():
@@ -292,29 +292,29 @@ class MonitorReader:
     def _use(self, group: str, used_ns: int) -> None:
         self._groups.setdefault(group, _Group()).used_ns += used_ns
 
-    # -- what was seen -----------------------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------------------------
 
     @property
     def last_at_ns(self) -> int | None:
-        """When the last sample was taken."""
+        """Time of the last sample."""
         return self._at_ns[-1] if self._at_ns else None
 
     @property
     def interval_ns(self) -> int | None:
-        """The interval that was asked for; None before the first record. Samples may come later on a busy machine."""
+        """The requested interval; None before the first record. Samples may come later on a busy machine."""
         return self._interval_ns
 
     def groups(self) -> list[str]:
-        """All groups ever watched, in the order in which they were."""
+        """All groups ever watched, in order of appearance."""
         return list(self._groups)
 
     def sampled(self, group: str, begin_ns: int, end_ns: int) -> tuple[int, int] | None:
-        """The part of the window between the first and the last sample of the group, which figures then cover."""
+        """The part of the window between the first and the last sample of the group, which is what figures cover."""
         known = self._groups.get(group)
         return None if known is None else known.sampled(begin_ns, end_ns)
 
     def cpu_seconds(self, group: str, begin_ns: int, end_ns: int) -> float | None:
-        """CPU time of all threads of the group, also of those that ended; None where no sample is in the window."""
+        """CPU time of all threads of the group, including ended ones; None if no sample is in the window."""
         sampled = self.sampled(group, begin_ns, end_ns)
         if sampled is None:
             return None
@@ -330,21 +330,21 @@ class MonitorReader:
         return [(b.at_ns, (b.cpu_ns - a.cpu_ns) / (b.at_ns - a.at_ns)) for a, b in found]
 
     def thread_cpu_seconds(self, group: str, begin_ns: int, end_ns: int) -> dict[int, float]:
-        """CPU time of each thread that was seen in the window, by tid; empty where no sample is in the window."""
+        """CPU time of each thread that was seen in the window, by tid; empty if no sample is in the window."""
         figures = self._by_thread(group, begin_ns, end_ns, "cpu_ns")
         return {tid: seconds for tid, seconds in figures.items() if seconds is not None}
 
     def thread_run_delay_seconds(self, group: str, begin_ns: int, end_ns: int) -> dict[int, float | None]:
-        """Likewise the time that each thread could run and waited for a CPU; None where the kernel does not count it.
+        """Likewise the time that each thread was ready and waited for a CPU; None if the kernel does not count it.
 
         The kernel adds a wait when it ends.
         """
         return self._by_thread(group, begin_ns, end_ns, "run_delay_ns")
 
     def idle_share(self, cpus: Iterable[int], begin_ns: int, end_ns: int) -> float | None:
-        """The share of their time, 0 to 1, for which these CPUs had nothing to do; waiting for I/O is idle.
+        """The share of their time, 0 to 1, for which these CPUs were idle; waiting for I/O is idle.
 
-        None where one of them was not sampled in the window.
+        None if one of them was not sampled in the window.
         """
         idle = total = 0.0
         for number in cpus:
@@ -363,7 +363,7 @@ class MonitorReader:
         return idle / total if total > 0 else None
 
     def threads(self, group: str, begin_ns: int, end_ns: int) -> list[ThreadSeen]:
-        """The threads seen in the window, in the order in which they were first seen, once for each state."""
+        """The threads seen in the window, in order of first appearance, once for each state."""
         return [
             replace(state, last_seen_ns=last_ns)
             for thread in self._by_group.get(group, ())
@@ -372,7 +372,7 @@ class MonitorReader:
         ]
 
     def escaped(self, group: str, allowed: frozenset[int], begin_ns: int, end_ns: int) -> list[Escape]:
-        """The threads that in the window were allowed to run on a CPU other than these, by time."""
+        """The threads that in the window were permitted to run on a CPU other than these, by time."""
         escapes = [
             Escape(s.pid, s.tid, s.name, s.cpus, max(begin_ns, s.first_seen_ns))
             for s in self.threads(group, begin_ns, end_ns)
@@ -383,7 +383,7 @@ class MonitorReader:
     def ran_outside(self, group: str, allowed: frozenset[int], begin_ns: int, end_ns: int) -> list[Escape]:
         """The threads that used CPU time within the window and were last on a CPU other than these, by time.
 
-        One for each thread. Where it ran before it was on the last CPU of an interval nobody knows.
+        One for each thread. Where it ran before it was on the last CPU of an interval is unknown.
         """
         found = []
         for thread in self._by_group.get(group, ()):
@@ -402,7 +402,7 @@ class MonitorReader:
         return sorted(found, key=lambda ran: ran.at_ns)
 
     def alive(self, group: str, at_ns: int | None = None) -> int:
-        """How many of its processes the last sample (not after `at_ns`) saw alive; one waiting to be reaped is not."""
+        """How many of its processes were alive in the last sample (not after `at_ns`); zombies are not."""
         samples = self._groups.get(group, _Group()).samples
         index = (len(samples) if at_ns is None else bisect_right(samples, at_ns, key=_instant)) - 1
         return samples[index].processes if index >= 0 else 0
@@ -413,7 +413,7 @@ class MonitorReader:
         return [(samples[i].at_ns, samples[i].rss_kb) for i in _within(samples, begin_ns, end_ns)]
 
     def io_bytes(self, group: str, begin_ns: int, end_ns: int) -> tuple[int | None, int | None]:
-        """What the group read from and wrote to storage in the window, bytes; None where that is not known."""
+        """Bytes that the group read from and wrote to storage in the window; None if unknown."""
         sampled = self.sampled(group, begin_ns, end_ns)
         if sampled is None:
             return None, None
@@ -430,9 +430,9 @@ class MonitorReader:
     def tables(self, interval_ns: int | None = None) -> dict[str, pl.DataFrame]:
         """`monitor_threads`, a row for each sample of a thread, and `monitor_cpus`, one for each of a CPU.
 
-        Figures are those of the interval before the sample; null where the one before is not known. `cpus` is text in
-        the kernel's notation ("0-1,4"). With an interval longer than the monitor's own, samples are left out, and the
-        figures of their intervals added to those of the next one; of a thread that ended its last row is kept.
+        Figures are those of the interval before the sample; null if the previous one is unknown. `cpus` is text in the
+        kernel's notation ("0-1,4"). With an interval longer than the monitor's own, samples are left out, and the
+        figures of their intervals added to those of the next one; for a thread that ended, its last row is kept.
         """
         import polars as pl
 
@@ -456,7 +456,8 @@ class MonitorReader:
         }
 
     def _every(self, interval_ns: int, own_ns: int) -> list[int]:
-        """The samples that a monitor with a longer interval had taken, and the last one, so that nothing is lost."""
+        """The samples that a monitor with a longer interval would have taken, and the last one, so that nothing is
+        lost."""
         kept: list[int] = []
         for at_ns in self._at_ns:
             if not kept or at_ns >= kept[-1] + interval_ns - own_ns // 2:
@@ -487,11 +488,11 @@ def tables(path: Path) -> dict[str, pl.DataFrame]:
 
 
 def write_tables(directory: Path, reader: MonitorReader, interval_ns: int | None = None) -> list[Path]:
-    """Writes monitor_threads.parquet and monitor_cpus.parquet, each whole or not at all. Raises OSError.
+    """Writes monitor_threads.parquet and monitor_cpus.parquet, each completely or not at all. Raises OSError.
 
     `interval_ns` as in MonitorReader.tables().
     """
-    from perflab.formats.tables import write_tables as write  # numpy, which conditions do without
+    from perflab.formats.tables import write_tables as write  # numpy, which conditions do not need
 
     return [directory / name for name in write(directory, lambda: reader.tables(interval_ns))]
 
@@ -500,7 +501,7 @@ _THREAD_COLUMNS = (
     "at_ns", "group", "pid", "tid", "name", "cpu_interval_ns", "run_delay_interval_ns", "cpu", "policy", "priority",
     "cpus", "voluntary", "involuntary",
 )  # fmt: skip
-# What belongs to the interval before a sample.
+# Columns about the interval before a sample.
 _ADDED = (
     "cpu_interval_ns", "run_delay_interval_ns", "voluntary", "involuntary", "busy_ns", "idle_ns", "steal_ns",
     "interval_ns",
@@ -509,7 +510,8 @@ _CPU_COLUMNS = ("at_ns", "cpu", "busy_ns", "idle_ns", "steal_ns", "interval_ns")
 
 
 def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> pl.DataFrame:
-    """One row for each interval between two kept instants: figures added up, all else as it was last."""
+    """One row for each interval between two kept instants: figures are added, everything else is from the last
+    sample."""
     import polars as pl
 
     bucket = "bucket"
@@ -530,7 +532,7 @@ def _thinned(table: pl.DataFrame, kept: Sequence[int], of: tuple[str, ...]) -> p
 
 
 def _at(points: Sequence[_Point], at_ns: int) -> float:
-    """A cumulative figure at an instant, linear between samples; before the first and after the last one it stands."""
+    """A cumulative figure at an instant, linear between samples; constant before the first and after the last one."""
     index = bisect_left(points, at_ns, key=_instant)
     if index == 0:
         return points[0][1]

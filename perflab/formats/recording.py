@@ -1,4 +1,4 @@
-"""recording.json: what a folder of recorded traces says of itself (docs/formats.md, section 16)."""
+"""recording.json: metadata of a folder of recorded traces (docs/formats.md, section 16)."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from perflab import models
 from perflab.models import Damaged
 
 FILE = "recording.json"
-_LEVELS_UP = 5  # from the innermost folder of LTTng's to that of the recording
+_LEVELS_UP = 5  # from LTTng's innermost folder to that of the recording
 
 
 @dataclass(frozen=True, kw_only=True)
 class Throttled:
-    """A group that a CPU quota had held back was let go between two readings of its counters, CLOCK_MONOTONIC."""
+    """A group throttled by a CPU quota was released between two readings of its counters, CLOCK_MONOTONIC."""
 
     before_ns: int
     after_ns: int
-    periods: int  # in which it was held back, since it was let go before
-    ns: int  # for how long, summed over CPUs
+    periods: int  # time during which it was throttled, since it was released before
+    ns: int  # throttled time, summed over CPUs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Frozen:
     """When the freezer was read, CLOCK_MONOTONIC."""
 
-    before_ns: int | None  # for the last time before the group was frozen; None: it was from the first reading on
-    first_ns: int  # while it was
+    before_ns: int | None  # last reading before the group was frozen; None: it was frozen from the first reading on
+    first_ns: int  # while it was frozen
     last_ns: int
-    after_ns: int | None  # for the first time after; None: it was frozen until the last reading
+    after_ns: int | None  # first reading after; None: it was frozen until the last reading
 
 
 @dataclass(kw_only=True)
 class Cgroup:
-    """A control group that held back threads of the recording."""
+    """A control group that throttled or froze threads of the recording."""
 
     path: str
     quota_us: int | None
@@ -47,7 +47,7 @@ class Cgroup:
 
 
 def recording_of(path: Path) -> dict[str, Any]:
-    """The recording that a trace in that folder is of; empty where it is of none, or the file cannot be read."""
+    """The recording of a trace in that folder; empty if there is none, or the file cannot be read."""
     for folder in (path, *path.absolute().parents)[: _LEVELS_UP + 1]:
         if (folder / FILE).is_file():
             try:
@@ -59,7 +59,7 @@ def recording_of(path: Path) -> dict[str, Any]:
 
 
 def cgroups_of(document: dict[str, Any]) -> list[Cgroup]:
-    """Those of a recording; none where it does not say, as one that was made by an older perflab."""
+    """The groups of a recording; none if it lacks them, as from an older perflab."""
     try:
         return [models.read(Cgroup, group) for group in document.get("cgroups") or ()]
     except (Damaged, TypeError):

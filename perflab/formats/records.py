@@ -1,6 +1,6 @@
-"""The records of one perflab-node process, read from its JSON lines (docs/formats.md, section 4).
+"""The records of one perflab-node process, from its JSON lines (docs/formats.md, section 4).
 
-The file is append-only and its writer may have been killed at any instant: a last line without end, or one that is
+The file is append-only and its writer may have been killed at any instant: a last line without an end, or one that is
 not JSON, is left out and reported, and everything before it counts.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-NOT_KNOWN_NS = 1 << 62  # the end of a measured part that nobody has ended yet
+NOT_KNOWN_NS = 1 << 62  # the end of a measured part that is not known yet
 
 
 class RecordError(ValueError):
@@ -22,9 +22,9 @@ class RecordError(ValueError):
 
 @dataclass(frozen=True)
 class Start:
-    """When the measured part was. Instants are CLOCK_MONOTONIC (virtual time with the virtual runtime).
+    """The time of the measured part. Instants are CLOCK_MONOTONIC (virtual time with the virtual runtime).
 
-    One that has no end by itself, and broke off before it was ended, was until the last record.
+    If it has no end of its own, and the process ended before its end was set, it lasts until the last record.
     """
 
     at_ns: int
@@ -35,7 +35,7 @@ class Start:
 
 @dataclass(frozen=True)
 class ProcessRecords:
-    """What one process recorded. `checkpoint` is its last complete one, None where it wrote none."""
+    """What one process recorded. `checkpoint` is its last complete one, None if it wrote none."""
 
     name: str
     process: dict[str, Any] | None = None
@@ -50,12 +50,12 @@ class ProcessRecords:
     progress: list[dict[str, Any]] = field(default_factory=list)  # of every second, without histograms
     end: dict[str, Any] | None = None
     cost: list[dict[str, Any]] = field(default_factory=list)  # at the start and the end of the measured part
-    loops: list[dict[str, Any]] = field(default_factory=list)  # rows of loops, as they were written
-    program: list[dict[str, Any]] = field(default_factory=list)  # what its program said
+    loops: list[dict[str, Any]] = field(default_factory=list)  # rows of loops, as written
+    program: list[dict[str, Any]] = field(default_factory=list)  # reports of its program
 
     @property
     def thread_states(self) -> dict[int, dict[str, Any]]:
-        """The last reading of every thread, by its number."""
+        """The last reading of every thread, by thread id."""
         return {thread["tid"]: thread for reading in self.threads for thread in reading.get("threads", ())}
 
     @property
@@ -64,12 +64,12 @@ class ProcessRecords:
         return bool(self.checkpoint and self.checkpoint.get("final"))
 
 
-# Of these the last one counts.
+# Of these, the last one counts.
 LAST = ("process", "process_end", "start", "end", "checkpoint", "passing", "allocation_sites")
 
 
 def read(path: Path, name: str) -> ProcessRecords:
-    """All records of a file; no records where the file does not exist. Raises RecordError and OSError."""
+    """All records of a file; empty if the file does not exist. Raises RecordError and OSError."""
     last: dict[str, dict[str, Any]] = {}  # of LAST
     kept = ("event", "resources", "threads", "cost", "loops", "program")
     all_of: dict[str, list[dict[str, Any]]] = {of_type: [] for of_type in kept}
@@ -84,7 +84,7 @@ def read(path: Path, name: str) -> ProcessRecords:
             progress.append({key: value for key, value in record.items() if not isinstance(value, str)})
         elif of_type in all_of:
             all_of[of_type].append(record)
-        elif of_type in LAST:  # readers ignore what they do not know
+        elif of_type in LAST:  # readers must ignore unknown records
             last[of_type] = record
     return ProcessRecords(
         name,
@@ -116,9 +116,9 @@ def without_conditions(checkpoint: dict[str, Any]) -> dict[str, Any]:
 
 
 def lines(path: Path, *types: str) -> Iterator[dict[str, Any] | None]:
-    """The objects of a file, and None in place of a truncated last line.
+    """The objects of a file, and None for a truncated last line.
 
-    Of these types, if any are named; others, which are most of a file, may be among them, but few are read.
+    Only of these types, if any are given; other types may be included, but most of a file is skipped.
     """
     wanted = re.compile(rb'"type":\s*"(?:%s)"' % b"|".join(of.encode() for of in types)) if types else None
     if not path.exists():
@@ -143,7 +143,7 @@ def lines(path: Path, *types: str) -> Iterator[dict[str, Any] | None]:
 
 def _parse(line: bytes) -> dict[str, Any] | None:
     if not line.endswith(b"\n"):
-        return None  # perhaps whole by accident, but its writer had not finished
+        return None  # possibly complete by chance, but its writer had not finished
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -152,13 +152,13 @@ def _parse(line: bytes) -> dict[str, Any] | None:
 
 
 def measured_until_ns(record: dict[str, Any]) -> int:
-    """Of a record that tells the end of the measured part: of type `start`, or `end` where that says null."""
+    """From a record with the end of the measured part: of type `start`, or `end` if that has null."""
     until_ns = record["measured_until_ns"]
     return NOT_KNOWN_NS if until_ns is None else int(until_ns)
 
 
 def _start(last: dict[str, dict[str, Any]], timed: Iterable[dict[str, Any]], path: Path) -> Start:
-    """`timed` are records of which each tells an instant up to which the process ran."""
+    """`timed` are records with instants up to which the process ran."""
     try:
         record = last["start"]
         from_ns = int(record["measured_from_ns"])

@@ -1,10 +1,10 @@
 """Tables from elsewhere: CSV, TSV or semicolons, UTF-8, with a header. A cell is text until it is read as a number.
 
-Which rows to take is asked as `status == 'success' and not trial_id endswith '_profiled'`: columns by name, or
-col('a name with blanks'); texts in quotes; numbers; == != < <= > >= in, and, or, not, parentheses; startswith, endswith
-and contains between two texts. It is parsed as an expression of Python and walked; nothing of it is run. A cell is
-compared as a number where the other side is one. A cell that is no number is unequal to every number; an empty one is
-neither less nor more than anything.
+Rows are selected with `status == 'success' and not trial_id endswith '_profiled'`: columns by name, or col('a name with
+blanks'); texts in quotes; numbers; == != < <= > >= in, and, or, not, parentheses; startswith, endswith and contains
+between two texts. It is parsed as a Python expression and interpreted; nothing of it is executed. A cell is compared as
+a number if the other side is one. A cell that is not a number is unequal to every number; an empty one is neither less
+nor more than anything.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from perflab.errors import BadInput, one_line
 
 MISSING = ("", "nan", "na", "n/a", "null", "none", "-", "–")
 MAX_BYTES = 256 * 1024 * 1024
-SMALLEST, LARGEST = 1e-60, 1e60  # of what is not 0: fourth powers of it, as in Welch's degrees of freedom, are numbers
+# For values other than 0: their fourth powers, as in Welch's degrees of freedom, are representable
+SMALLEST, LARGEST = 1e-60, 1e60
 
 
 @dataclass(frozen=True)
 class Row:
-    """`number` is that of the line on which the row ends in the file, from 1: what an editor shows."""
+    """`number` is that of the row's last line in the file, from 1, as shown by an editor."""
 
     number: int
     cells: dict[str, str]
@@ -42,26 +43,28 @@ class TableFile:
     rows: tuple[Row, ...]
 
     def require(self, column: str, option: str) -> str:
-        """The column's name, if there is such a column. Raises BadInput, which lists those that there are."""
+        """The column's name, if there is such a column. Raises BadInput that lists the existing ones."""
         if column not in self.columns:
-            raise BadInput(f"{option} {column!r} is no column of {self.path}; columns: {', '.join(self.columns)}")
+            raise BadInput(f"{option} {column!r} is not a column of {self.path}; columns: {', '.join(self.columns)}")
         return column
 
     def number(self, row: Row, column: str) -> float | None:
-        """The number in a cell; None where it is missing. Raises BadInput, which names the row."""
+        """The number in a cell; None if it is missing. Raises BadInput that names the row."""
         text = row.cells[column].strip()
         if text.lower() in MISSING:
             return None
         try:
             value = float(text)
         except ValueError:
-            raise BadInput(f"{self.path}, line {row.number}: {column} is {_short(text)}, which is no number") from None
+            raise BadInput(
+                f"{self.path}, line {row.number}: {column} is {_short(text)}, which is not a number"
+            ) from None
         if not math.isfinite(value):
             raise BadInput(f"{self.path}, line {row.number}: {column} is {_short(text)}, which is not finite")
         if value and not SMALLEST <= abs(value) <= LARGEST:
             raise BadInput(
-                f"{self.path}, line {row.number}: {column} is {_short(text)}, which is not within {SMALLEST:g} and "
-                f"{LARGEST:g}; write the column in another unit"
+                f"{self.path}, line {row.number}: {column} is {_short(text)}, which is not within {SMALLEST:g} "
+                f"and {LARGEST:g}; use another unit for the column"
             )
         return value
 
@@ -70,10 +73,10 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """Reads a table. Raises BadInput, which names the line that is wrong."""
+    """Reads a table. Raises BadInput that names the wrong line."""
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise BadInput(f"{path} is larger than the {MAX_BYTES // 1024**2} MiB that a table may have")
+            raise BadInput(f"{path} exceeds the limit of {MAX_BYTES // 1024**2} MiB for a table")
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
@@ -113,7 +116,7 @@ def _header(path: Path, cells: list[str]) -> tuple[str, ...]:
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """A tab in .tsv files, else whatever of comma, semicolon and tab the header has most of."""
+    """A tab in .tsv files, else the most frequent one of comma, semicolon and tab in the header."""
     if path.suffix.lower() in (".tsv", ".tab"):
         return "\t"
     header = next((line for line in text.splitlines() if line.strip()), "")
@@ -124,7 +127,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:37]}...")
 
 
-# -- which rows to take ------------------------------------------------------------------------------------------------
+# -- row selection ---------------------------------------------------------------------------------------------------
 
 MAX_LENGTH = 2000
 _TEXT_OPERATORS: dict[str, Callable[[str, str], bool]] = {
@@ -145,7 +148,7 @@ Predicate = Callable[[Row], bool]
 
 
 def parse_where(text: str, table: TableFile) -> Predicate:
-    """The predicate of rows that the text describes. Raises BadInput for what it does not understand."""
+    """The predicate of rows that the text describes. Raises BadInput for invalid syntax."""
     if len(text) > MAX_LENGTH:
         raise BadInput(f"--where is longer than {MAX_LENGTH} characters")
     try:
@@ -157,7 +160,7 @@ def parse_where(text: str, table: TableFile) -> Predicate:
 
 
 def _between(text: str) -> str:
-    """`a endswith b` as `a in endswith @ b`, which is Python's grammar and binds alike."""
+    """`a endswith b` as `a in endswith @ b`, which is valid Python with the same precedence."""
     tokens = [(t.type, t.string) for t in tokenize.generate_tokens(io.StringIO(text.strip()).readline)]
     out: list[tuple[int, str]] = []
     for kind, string in tokens:
@@ -169,7 +172,7 @@ def _between(text: str) -> str:
 
 
 class _Reader:
-    """Turns the tree into functions of a row."""
+    """Converts the tree to functions of a row."""
 
     def __init__(self, table: TableFile) -> None:
         self._table = table
@@ -189,7 +192,7 @@ class _Reader:
                 sides = [left, *others]
                 parts = [self._comparison(*each) for each in zip(sides, operators, others, strict=False)]
                 return lambda row: all(part(row) for part in parts)
-        raise ValueError(f"{ast.unparse(node)} is no condition; compare a column with something")
+        raise ValueError(f"{ast.unparse(node)} is not a condition; compare a column with something")
 
     def _comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> Predicate:
         a = self._operand(left)
@@ -206,7 +209,7 @@ class _Reader:
                 b, wanted = self._operand(right), isinstance(op, ast.Eq)
                 return lambda row: self._equal(a(row), b(row)) is wanted
         if (order := _ORDERS.get(type(op))) is None:
-            raise ValueError("after `in` stands a list, such as ('success', 'failed')")
+            raise ValueError("`in` must be followed by a list, such as ('success', 'failed')")
         b = self._operand(right)
         return lambda row: self._ordered(order, a(row), b(row), row)
 
@@ -222,12 +225,12 @@ class _Reader:
                 return self._column(name)
             case ast.Call(func=ast.Name(id="col"), args=[ast.Constant(value=str(name))], keywords=[]):
                 return self._column(name)
-        raise ValueError(f"{ast.unparse(node)} is neither a column nor a text nor a number")
+        raise ValueError(f"{ast.unparse(node)} is neither a column nor text nor a number")
 
     def _column(self, name: str) -> Operand:
         if name not in self._table.columns:
             columns = ", ".join(self._table.columns)
-            raise ValueError(f"there is no column {name!r} (texts stand in quotes); columns: {columns}")
+            raise ValueError(f"there is no column {name!r} (texts need quotes); columns: {columns}")
         return lambda row: row.cells[name].strip()
 
     def _equal(self, a: Value, b: Value) -> bool:

@@ -1,7 +1,7 @@
-"""The tables of a trial, written once as Parquet after it ended.
+"""The tables of a trial, written once as Parquet after it has ended.
 
-Histograms stay what they are: the V2 encoding in a column `<name>_v2`, beside its exact count, sum (ns), minimum,
-maximum and instant of the maximum.
+Histograms are kept: the V2 encoding in a column `<name>_v2`, beside its exact count, sum (ns), minimum, maximum and
+instant of the maximum.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _THREAD = _numbers("tid") | _texts("name") | _numbers(
 )  # fmt: skip
 
 # The columns of each table, with their types in polars. `requested` of a service are the requests written; `sent` is
-# the same where both ends are known. How a thread is scheduled is its last reading, `cpus` as "0,1". What only some
-# codes of events have is in `details`, a JSON object.
+# the same if both ends are known. A thread's scheduling is from its last reading, `cpus` as "0,1". Fields that only
+# some event codes have are in `details`, a JSON object.
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "edges": _EDGE | _histograms(*EDGE_HISTOGRAMS),
     "publishers": _PUBLISHER | _histograms(*PUBLISHER_HISTOGRAMS, *PERIOD_HISTOGRAMS),
@@ -91,7 +91,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 
 def of(accounts: Accounts | None, processes: Sequence[ProcessRecords]) -> dict[str, pl.DataFrame]:
-    """The tables of a trial by name; those without rows where nothing was recorded."""
+    """The tables of a trial by name; those without records have no rows."""
     import polars as pl
 
     rows = {
@@ -114,10 +114,10 @@ def write(directory: Path, accounts: Accounts | None, processes: Sequence[Proces
 
 
 def write_tables(directory: Path, made: Callable[[], Mapping[str, pl.DataFrame]]) -> list[str]:
-    """Writes each table whole or not at all, and returns the names of the files. Raises OSError.
+    """Writes each table completely or not at all, and returns the names of the files. Raises OSError.
 
-    polars is imported first, with SIGINT kept ours: it puts a handler of its own before ours, which would end a table
-    half-way with KeyboardInterrupt.
+    polars is imported first, keeping perflab's SIGINT handler: it installs its own in front, which would interrupt a
+    table half-way with KeyboardInterrupt.
     """
     handler = signal.getsignal(signal.SIGINT)
     import polars  # noqa: F401 - for its effect on SIGINT
@@ -161,7 +161,7 @@ def _services(accounts: Accounts) -> Iterator[Row]:
 
 
 def _resources(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
-    """How often a process allocated is null where nobody counted."""
+    """A process's number of allocations is null if it was not counted."""
     for process in processes:
         for record in process.resources:
             allocations = record.get("allocations") or {}
@@ -192,7 +192,7 @@ def _events(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
 
 
 def _loops(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
-    """No rows of a process whose records of loops are damaged."""
+    """Without rows of a process whose records of loops are damaged."""
     for process in processes:
         try:
             found = loops.of(process.name, process.loops)
@@ -205,8 +205,8 @@ def _loops(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
 
 
 def _cost(processes: Sequence[ProcessRecords]) -> Iterator[Row]:
-    """What each process used within the measured part (`tid` null), and each of its threads; counts are of processes
-    alone. No rows for a process without both ends, or with damaged ones."""
+    """The resources of each process in the measured part (`tid` null), and of each of its threads; only processes have
+    counts. Without rows for a process that lacks an end, or has damaged ones."""
     for process in processes:
         try:
             found = costs.of_process(process.name, process.cost)
@@ -237,12 +237,12 @@ def _histogram_cells(histograms: Mapping[str, Histogram | None]) -> Row:
 
 
 def histogram_of(row: Mapping[str, Any], name: str) -> Histogram | None:
-    """That of a row; None where it was not measured. Raises HistogramError."""
+    """The histogram of a row; None if it was not measured. Raises HistogramError."""
     return histograms_of([row], name)[0]
 
 
 def histograms_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Histogram | None]:
-    """Likewise of several rows at once. Raises HistogramError, which does not say of which."""
+    """Likewise of several rows at once. Raises HistogramError, without naming the row."""
     columns = {side: f"{name}_{side}" for side in ("v2", *hg.SIDES)}
     return hg.from_each(
         [
@@ -254,5 +254,5 @@ def histograms_of(rows: Sequence[Mapping[str, Any]], name: str) -> list[Histogra
 
 @functools.cache
 def empty_tables() -> Mapping[str, pl.DataFrame]:
-    """Every table of a trial that a run is read with, without rows."""
+    """Every table that a run needs for a trial, without rows."""
     return {name: table for name, table in of(None, ()).items() if name in TABLES}

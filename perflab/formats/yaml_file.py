@@ -1,7 +1,7 @@
-"""YAML as people write it for perflab: experiments, paths, families. (Graphs are perflab-graph's to read, likewise.)
+"""YAML written by people for perflab: experiments, paths, families. (perflab-graph reads graphs, by the same rules.)
 
-One reader for all of them. What would make a small file large in memory, or a document mean something else than it
-shows, is refused with its place: aliases, merge keys, keys that are there twice, tags, endless nesting.
+One reader for all of them. Features that would make a small file large in memory, or a document mean something else
+than it shows, are rejected with their place: aliases, merge keys, duplicate keys, tags, endless nesting.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from perflab.errors import BadInput, one_line
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 50
 MAX_VALUES = 50_000
-MAX_DIGITS = 100  # of a number: what has more takes time to be read, and is none
+MAX_DIGITS = 100  # limit of a number's length: longer ones are slow to parse, and not numbers
 
 Location = tuple[str | int, ...]
 
@@ -41,7 +41,7 @@ class YamlFile:
     path: str = ""
 
     def where(self, *location: str | int) -> str:
-        """ "file.yaml:12": where a part of it, or what it is in, begins."""
+        """ "file.yaml:12": where a part of it, or its parent, begins."""
         for length in range(len(location), 0, -1):
             if location[:length] in self.lines:
                 return f"{self.path}:{self.lines[location[:length]]}"
@@ -49,7 +49,7 @@ class YamlFile:
 
 
 def read(path: Path, what: str, where: str = "") -> YamlFile:
-    """The file of `what` ("an experiment"); `where` begins the line where it cannot be opened. Raises BadInput."""
+    """The file for `what` ("an experiment"); `where` begins the error if it cannot be opened. Raises BadInput."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -57,7 +57,7 @@ def read(path: Path, what: str, where: str = "") -> YamlFile:
         why = error.strerror if isinstance(error, OSError) else error
         raise BadInput(f"cannot read {where or what.partition(' ')[2]} {str(path)!r}: {why}") from error
     if len(data) > MAX_BYTES:
-        raise BadInput(f"{path} is larger than the {MAX_BYTES >> 20} MiB that {what} may have")
+        raise BadInput(f"{path} exceeds the limit of {MAX_BYTES >> 20} MiB for {what}")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -67,7 +67,7 @@ def read(path: Path, what: str, where: str = "") -> YamlFile:
 
 
 def parse(text: str, source: str) -> tuple[Any, dict[Location, int]]:
-    """The document of a text, and its lines; `source` names it. Raises BadInput with the place."""
+    """The document in a text, and its lines; `source` names it. Raises BadInput with the place."""
     lines: dict[Location, int] = {}
     try:
         loader = _Loader(text)
@@ -87,11 +87,11 @@ def parse(text: str, source: str) -> tuple[Any, dict[Location, int]]:
 
 
 class _Refused(yaml.MarkedYAMLError):
-    """It is YAML, but not for perflab."""
+    """Valid YAML, but not accepted by perflab."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses while it reads, so that nothing grows before it is refused."""
+    """Rejects while reading, before anything can grow."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -101,22 +101,22 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         event: Any = super().peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, AliasEvent):
-            raise _refused(event, f"the alias *{event.anchor} is refused; write the value out")
+            raise _refused(event, f"the alias *{event.anchor} is not allowed; write the value out")
         tag = getattr(event, "tag", None)
         if tag is not None and tag not in ("!", *_TAGS):
-            raise _refused(event, f"the tag {tag.replace(_TAG, '!!')} is refused; write the value without it")
+            raise _refused(event, f"the tag {tag.replace(_TAG, '!!')} is not allowed; write the value without it")
         self._values += 1
         if self._values > MAX_VALUES:
-            raise _refused(event, f"more than {MAX_VALUES:,} values are refused")
+            raise _refused(event, f"more than {MAX_VALUES:,} values are not allowed")
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise _refused(event, f"more than {MAX_DEPTH} values within each other are refused")
+            raise _refused(event, f"more than {MAX_DEPTH} nested values are not allowed")
         node: Node | None = super().compose_node(parent, index)
         self._depth -= 1
         if isinstance(node, MappingNode):
             _check_keys(node)
         if isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
-            raise _refused(event, f"a number of {len(node.value):,} characters is refused")
+            raise _refused(event, f"a number of {len(node.value):,} characters is not allowed")
         return node
 
 
@@ -124,16 +124,16 @@ def _as_written(loader: _Loader, node: ScalarNode) -> str:
     return str(loader.construct_scalar(node))
 
 
-_Loader.add_constructor(f"{_TAG}timestamp", _as_written)  # a date is text
+_Loader.add_constructor(f"{_TAG}timestamp", _as_written)  # a date is read as text
 
 
 def _check_keys(node: MappingNode) -> None:
     seen: set[Hashable] = set()
     for key, _ in node.value:
         if not isinstance(key, ScalarNode):
-            raise _refused(key, "a key is a word, and neither a list nor a mapping")
+            raise _refused(key, "a key must be a word, not a list or a mapping")
         if key.tag == f"{_TAG}merge":
-            raise _refused(key, "the merge key << is refused; write the values out")
+            raise _refused(key, "the merge key << is not allowed; write the values out")
         if key.value in seen:
             raise _refused(key, f"{key.value} is there twice")
         seen.add(key.value)

@@ -1,4 +1,4 @@
-"""Middlewares: what carries the messages. Each is one module with a KIND, here or in another package (plugins.py)."""
+"""Middlewares, which carry the messages. Each is one module with a KIND, here or in another package (plugins.py)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT = cyclonedds.KIND.name
 class Middleware:
     """A middleware with its options, found on this machine.
 
-    `name` is what tables call it: that of its kind, and with another build than the machine's own NAME@LABEL.
+    `name` is its name in tables: the kind's, or NAME@LABEL for another build than the machine's own.
     """
 
     name: str
@@ -49,11 +49,11 @@ class Middleware:
     instances: bool = False  # topics may have keys
     filters: bool = False  # subscriptions may have a content filter
     policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS
-    wire: str | None = None  # as its kind's; likewise below
+    wire: str | None = None  # default: the kind's; likewise below
     service_framings: tuple[str, ...] = ()
     rmw: str | None = None
-    kind_name: str | None = None  # where the name is another one
-    installation: Installation | None = None  # None: the library that the machine finds by itself
+    kind_name: str | None = None  # if the name is different
+    installation: Installation | None = None  # None: the library that the machine finds by default
     own_library: Path | None = None  # in that installation, with its digest
     sha256: str | None = None
 
@@ -63,18 +63,18 @@ class Middleware:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a process needs to use it, beside perflab's own variables."""
+        """Environment variables that its processes need, in addition to perflab's own."""
         return {} if self.installation is None else self.installation.environment
 
     @property
     def daemon(self) -> Daemon | None:
-        """What must run beside its processes, with these options."""
+        """The daemons that must run beside its processes, with these options."""
         daemon = REGISTRY[self.kind].daemon if self.kind in REGISTRY else None
         return daemon if daemon is not None and daemon.wanted(self.options) else None
 
     @property
     def secured(self) -> bool:
-        """Whether its processes need credentials that are made for the trial."""
+        """Whether its processes need credentials that are created for the trial."""
         return security.wanted(self.options) and self.kind in REGISTRY and REGISTRY[self.kind].secured
 
     @property
@@ -83,8 +83,8 @@ class Middleware:
         return disturbance.programmed_delay_ns(self.options)
 
     def refusal(self, qos: Mapping[str, Any]) -> str | None:
-        """Why it cannot have the `qos` of a resolved graph, by what it declares; None where it can, or is not known to
-        refuse it."""
+        """Why it cannot have the `qos` of a resolved graph, according to its declaration; None if it can, or is not
+        known to refuse it."""
         from perflab.qos import POLICIES
 
         for policy in POLICIES:
@@ -93,12 +93,12 @@ class Middleware:
             if policy.asks(value) and said is not None and said.support == REFUSED:
                 why = f": {said.note}" if said.note else ""
                 asked, right = policy.written(value), policy.written(policy.least)
-                return f"{self.name} refuses {policy.name} {asked}{why}; right would be {right}"
+                return f"{self.name} refuses {policy.name} {asked}{why}; use {right}"
         return None
 
     @property
     def used(self) -> UsedMiddleware:
-        """As the manifest and trial.json keep it."""
+        """In the form of the manifest and of trial.json."""
         from perflab.results.files import UsedMiddleware
 
         return UsedMiddleware(
@@ -113,8 +113,8 @@ class Middleware:
     def configuration(
         self, domain: int | None, network: str, seed: int, process: int = 0, credentials: Path | None = None
     ) -> dict[str, Any]:
-        """The `middleware` member of the configuration of a node, by the index of its process (docs/formats.md, section
-        2). `credentials` is the folder of those of the trial."""
+        """The `middleware` member of a node's configuration, by process index (docs/formats.md, section 2).
+        `credentials` is the folder with the trial's credentials."""
         seeded = disturbance.seeded(self.options, seed, process)
         if self.secured:
             seeded = {**seeded, security.OPTION: str(credentials)}
@@ -128,7 +128,7 @@ class Middleware:
 
 
 def options_by_path() -> dict[str, MiddlewareOption]:
-    """Every option: "NAME.OPTION" of a middleware, "disturb.OPTION" of all of them."""
+    """Every option: "NAME.OPTION" for one middleware, "disturb.OPTION" for all of them."""
     of_kinds = {f"{name}.{option.key}": option for name, kind in REGISTRY.items() for option in kind.options}
     return of_kinds | {option.key: option for option in disturbance.OPTIONS}
 
@@ -136,8 +136,8 @@ def options_by_path() -> dict[str, MiddlewareOption]:
 def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Middleware, ...]]:
     """The middlewares of "cyclonedds,cyclonedds+fastdds" with options "[NAME.]key=value".
 
-    NAME@PREFIX is the build of it in an installation folder. One of a tuple is for all processes of a graph, several
-    are one for each. Raises BadInput and Unavailable.
+    NAME@PREFIX is the build of it in an installation folder. A tuple of one is for all processes of a graph; several
+    are one for each process. Raises BadInput and Unavailable.
     """
     mixtures = [_mixture(word, names) for word in names.split(",")]
     if len(set(mixtures)) != len(mixtures):
@@ -153,7 +153,7 @@ def select(names: str, options: Sequence[str], native: Native) -> list[tuple[Mid
 
 
 def alike(middlewares: Iterable[Middleware]) -> list[str]:
-    """Of which builds the library is the same, a line each: between them there is nothing to be found."""
+    """One line for each group of builds with the same library, which cannot differ."""
     named: dict[str, dict[str, None]] = {}
     for middleware in middlewares:
         if middleware.sha256 is not None:
@@ -164,12 +164,11 @@ def alike(middlewares: Iterable[Middleware]) -> list[str]:
 def common_framing(
     middlewares: Sequence[Middleware], asked: str | None, serving: Collection[int] | None = None
 ) -> str | None:
-    """How the processes of a graph tie replies to requests; None leaves it to each middleware.
+    """How the processes of a graph match replies to requests; None leaves it to each middleware.
 
-    `serving` are the indexes of the processes that have a client or server, which alone must understand each other;
-    None: all of them.
+    `serving` are the indexes of the processes with a client or server, since only these must agree; None: all.
 
-    Raises Unavailable where one of them cannot do what was `asked`, or where nothing is common to all.
+    Raises Unavailable if one of them cannot do what was `asked`, or if they have nothing in common.
     """
     for middleware in middlewares:
         if asked is not None and asked not in middleware.service_framings:
@@ -185,24 +184,24 @@ def common_framing(
     first, *others = concerned
     common = [f for f in first.service_framings if all(f in other.service_framings for other in others)]
     if not common:
-        raise Unavailable(f"{'+'.join(m.name for m in concerned)}: no service framing is common to all of them")
+        raise Unavailable(f"{'+'.join(m.name for m in concerned)}: they have no service framing in common")
     return common[0]
 
 
 def available(kind: MiddlewareKind, native: Native) -> Availability:
-    """Whether the middleware can be used here, its version, or why not and what to do."""
+    """Whether the middleware can be used here, with its version, or why not and the remedy."""
     return all_available([kind], native)[0]
 
 
 def all_available(kinds: Iterable[MiddlewareKind], native: Native) -> list[Availability]:
-    """Likewise of several, in their order: their plug-ins are asked together."""
+    """The same for several, in order: their plug-ins are loaded in parallel."""
     found = [(kind, _plugin(kind, native)) for kind in kinds]
     answers = probe(library for _, library in found if isinstance(library, Path))
     return [_by_answer(kind, at, answers[at]) if isinstance(at, Path) else at for kind, at in found]
 
 
 def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
-    """The plug-in that must be asked, or what is known without."""
+    """The plug-in to load, or the answer without loading it."""
     if kind.runtime == "virtual":
         return Availability(True, None, None, "part of perflab-node", policies=_of_ros2())
     of_ros = kind.rmw is not None
@@ -225,7 +224,7 @@ def _plugin(kind: MiddlewareKind, native: Native) -> Path | Availability:
     if kind.rmw is not None and kind.rmw not in (there := rclcpp.installed()):
         package = kind.rmw.replace("_", "-")
         names = ", ".join(there) or "none"
-        return lacks(f"this ROS 2 has no {kind.rmw} but {names}; `apt install ros-$ROS_DISTRO-{package}`")
+        return lacks(f"this ROS 2 has no {kind.rmw}, only {names}; `apt install ros-$ROS_DISTRO-{package}`")
     return library
 
 
@@ -256,7 +255,7 @@ def _by_answer(kind: MiddlewareKind, library: Path, answer: Answer) -> Availabil
 
 
 def _declared(answer: Answer) -> dict[str, PolicySupport]:
-    """Every policy, and the single values of which the plug-in says something else; what it names not is refused."""
+    """Every policy, with the plug-in's exceptions for single values; policies that it does not name are refused."""
     from perflab import qos
 
     said = {name: PolicySupport(str(support), note) for name, (support, note) in answer.policies.items()}
@@ -264,7 +263,7 @@ def _declared(answer: Answer) -> dict[str, PolicySupport]:
 
 
 def _of_ros2() -> dict[str, PolicySupport]:
-    """The policies of ROS 2 alone, which its profiles can say."""
+    """The policies that only ROS 2 has, which its profiles can express."""
     from perflab import qos
 
     known = qos.dds_policies(policy for policy in qos.POLICIES if policy.ros2)
@@ -272,7 +271,7 @@ def _of_ros2() -> dict[str, PolicySupport]:
 
 
 def _available_in(build: Installation, kind: MiddlewareKind, native: Native) -> Availability:
-    """Likewise with the library of another build, which must be the one that the plug-in then has."""
+    """The same for the library of another build, which the plug-in must then load."""
     at = _plugin(kind, native)
     if not isinstance(at, Path):
         return at
@@ -281,7 +280,7 @@ def _available_in(build: Installation, kind: MiddlewareKind, native: Native) -> 
     if answer.error is not None:
         text = f"{at} does not load with {build.folder}: {answer.error}; build perflab on that installation"
         return replace(availability, text=text)
-    # What a runtime of ROS 2 takes is known when it has loaded its RMW: in the trial.
+    # The capabilities of a ROS 2 runtime are known once it has loaded its RMW: in the trial.
     libraries = tuple(map(Path, answer.libraries))
     complaint = None if kind.rmw is not None else installation.passed_over(kind, build, libraries)
     if complaint is not None:
@@ -290,18 +289,19 @@ def _available_in(build: Installation, kind: MiddlewareKind, native: Native) -> 
 
 
 def _library_in(build: Installation, kind: MiddlewareKind, availability: Availability) -> Path:
-    """The file that was loaded; of ROS 2 the one in the folder."""
+    """The file that was loaded; for ROS 2, the one in the folder."""
     there = [*availability.libraries, *sorted(path.resolve() for path in build.folder.iterdir())]
     return next(path for path in there if installation.is_of(kind, path))
 
 
 def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware, ...]:
-    """Those of one graph. Beside other libraries the Fast DDS of ROS 2 goes over UDP: two versions of it do not
-    understand each other's shared memory, and Cyclone DDS does not reach the addresses that it announces otherwise."""
+    """The middlewares of one graph. Together with other libraries, ROS 2's Fast DDS uses UDP: two of its versions do
+    not understand each other's shared memory, and Cyclone DDS does not reach the addresses that it announces
+    otherwise."""
     if len(mixture) > 1 and any(middleware.secured for middleware in mixture):
         raise Unavailable(
-            f"--middleware {names!r}: with {security.OPTION}=on two libraries do not authenticate each other; right "
-            "would be one middleware for all processes"
+            f"--middleware {names!r}: with {security.OPTION}=on two libraries cannot authenticate each other; use "
+            "one middleware for all processes"
         )
     of_ros = [m.rmw in rclcpp.FASTRTPS for m in mixture]
     if all(of_ros) or not any(of_ros):
@@ -314,15 +314,15 @@ def _side_by_side(mixture: Sequence[Middleware], names: str) -> tuple[Middleware
         transport = middleware.options.get("transport", "udp")
         if transport != "udp":
             raise BadInput(
-                f"--middleware {names!r}: transport={transport} of {middleware.name}: the Fast DDS of ROS 2 meets "
-                "other libraries over UDP alone; right would be transport=udp"
+                f"--middleware {names!r}: transport={transport} of {middleware.name}: ROS 2's Fast DDS reaches "
+                "other libraries only over UDP; use transport=udp"
             )
         made.append(replace(middleware, options={**middleware.options, "transport": "udp"}))
     return tuple(made)
 
 
 def name_of(word: str) -> str:
-    """The full name of what the user called it: `rclcpp` is short for the RMW that it takes."""
+    """The full name for the user's word: `rclcpp` is short for the RMW that it uses."""
     kind, mark, prefix = word.partition(MARK)
     return f"{rclcpp.NAME}/{rclcpp.chosen()}{mark}{prefix}" if kind == rclcpp.NAME else word
 
@@ -333,21 +333,22 @@ def kind_of(word: str) -> str:
 
 
 def kinds_in(middleware: str | None) -> Iterator[MiddlewareKind]:
-    """Those of a name as results have it, of a mixture one after the other; without those that are not known here."""
+    """The kinds of a name in results, in order for a mixture; without unknown ones."""
     for word in (middleware or "").split("+"):
         if (kind := REGISTRY.get(kind_of(word))) is not None:
             yield kind
 
 
 def what_threads_do(middleware: str | None, thread: str) -> str | None:
-    """What a thread of that name does in a middleware; of a mixture the first that knows the name. None: not known."""
+    """The task of a thread with that name in a middleware; for a mixture, the first middleware that has it. None:
+    unknown."""
     known = (of for kind in kinds_in(middleware) for of in kind.threads)
     return next((does for name, does in known if fnmatchcase(thread, name)), None)
 
 
 def thread_settings(middleware: str | None, wanted: ThreadsWanted) -> list[ThreadSettings]:
-    """How a middleware is told of its threads' scheduling, in its own format; of a mixture each. The version is that
-    of the middleware itself, and not of a library below ROS 2."""
+    """How to configure the scheduling of a middleware's threads in its own format; for a mixture, for each. The version
+    is that of the middleware itself, not of a library below ROS 2."""
     kinds = {kind.name: kind for kind in kinds_in(middleware)}
     return [
         kind.thread_settings(wanted if name == middleware and kind.rmw is None else replace(wanted, version=None))
@@ -357,7 +358,7 @@ def thread_settings(middleware: str | None, wanted: ThreadsWanted) -> list[Threa
 
 
 def _called(words: Sequence[str]) -> dict[str, str]:
-    """What each is called: builds of one kind by what tells them apart."""
+    """The name of each: builds of one kind get distinct labels."""
     called = {}
     for word in words:
         prefixes = [Path(w.partition(MARK)[2]) for w in words if MARK in w and kind_of(w) == kind_of(word)]
@@ -367,7 +368,7 @@ def _called(words: Sequence[str]) -> dict[str, str]:
 
 
 def _mixture(word: str, names: str) -> tuple[str, ...]:
-    """The names of "cyclonedds+fastdds"; a single one where all are the same."""
+    """The names in "cyclonedds+fastdds"; a single one if all are the same."""
     mixture = tuple(name_of(name.strip()) for name in word.split("+"))
     for name in map(kind_of, mixture):
         if name.startswith(f"{rclcpp.NAME}/") and name not in REGISTRY:
@@ -378,18 +379,18 @@ def _mixture(word: str, names: str) -> tuple[str, ...]:
                 else f"middleware {name} is not available: {rclcpp.NOT_SOURCED}"
             )
         if name not in REGISTRY:
-            raise BadInput(f"no middleware named {name!r}; {instead(name, (*REGISTRY, rclcpp.NAME))}")
+            raise BadInput(f"unknown middleware {name!r}; {instead(name, (*REGISTRY, rclcpp.NAME))}")
     if len(set(mixture)) == 1 and len(mixture) > 1:
         raise BadInput(f"--middleware {names!r}: {word.strip()} mixes nothing; {mixture[0]} alone is for all processes")
     for name in mixture[1:]:
         one, other = REGISTRY[kind_of(mixture[0])], REGISTRY[kind_of(name)]
         if one.wire is None or one.wire != other.wire:
-            raise BadInput(f"--middleware {names!r}: {one.name} and {other.name} do not meet on the wire")
+            raise BadInput(f"--middleware {names!r}: {one.name} and {other.name} have different wire protocols")
     return mixture
 
 
 def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
-    """Of NAME[@PREFIX]. Raises BadInput, Unavailable."""
+    """Parses NAME[@PREFIX]. Raises BadInput, Unavailable."""
     kind = REGISTRY[kind_of(word)]
     build = installation.found(kind, Path(word.partition(MARK)[2])) if MARK in word else None
     availability = available(kind, native) if build is None else _available_in(build, kind, native)
@@ -420,9 +421,9 @@ def _found(word: str, options: Mapping[str, str], native: Native) -> Middleware:
 
 
 def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Per middleware its options; one without a NAME is for all of them that have no such option of their own.
+    """The options of each middleware; one without a NAME is for all that have no such option of their own.
 
-    Those of the disturbance have their prefix.
+    Options of the disturbance have their prefix.
     """
     own: dict[str, dict[str, str]] = {word: {} for word in wanted}
     common: dict[str, str] = {}
@@ -432,7 +433,7 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
             raise BadInput(f"--middleware-option {option!r} is not [NAME.]key=value")
         owner, dot, rest = key.partition(".")
         targets, name = [common], key
-        if dot and owner == rclcpp.NAME:  # all of its RMWs
+        if dot and owner == rclcpp.NAME:  # for all of its RMWs
             targets, name = [own[one] for one in own if one.startswith(f"{rclcpp.NAME}/")], rest
         elif dot and owner in REGISTRY:
             targets, name = [own[word] for word in own if kind_of(word) == owner], rest
@@ -440,7 +441,7 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
             raise BadInput(f"--middleware-option {option!r} is for {owner}, which --middleware does not name")
         for target in targets:
             if name in target:
-                raise BadInput(f"--middleware-option {option!r} comes after another value of {key!r}; give it once")
+                raise BadInput(f"--middleware-option {option!r} follows another value of {key!r}; give it once")
             target[name] = value
     return {
         name: _of_kind(kind, common) | _of_kind(kind, options)
@@ -450,14 +451,16 @@ def _parse_options(options: Iterable[str], wanted: Sequence[str]) -> dict[str, d
 
 
 def _of_kind(kind: MiddlewareKind, options: Mapping[str, str]) -> dict[str, str]:
-    """The options under the names that the middleware itself has for them."""
+    """The options under the middleware's own names for them."""
     if not kind.disturbed and disturbance.is_asked_for(options):
         raise BadInput(
-            f"--middleware-option {disturbance.NAME}.*: {kind.name} takes its messages from ROS 2 itself, where "
-            "nothing of perflab lies between; right would be cyclonedds, or the condition network_shaping"
+            f"--middleware-option {disturbance.NAME}.*: {kind.name} gets its messages directly from ROS 2, "
+            "without a layer of perflab between; use cyclonedds, or the condition network_shaping"
         )
     names = {o.key: f"{disturbance.NAME}.{o.key}" for o in disturbance.WITHOUT_PREFIX} if kind.without_prefix else {}
     twice = [key for key, full in names.items() if key in options and full in options]
     if twice:
-        raise BadInput(f"--middleware-option {twice[0]} and {names[twice[0]]} are the same of {kind.name}; give one")
+        raise BadInput(
+            f"--middleware-option {twice[0]} and {names[twice[0]]} are the same option of {kind.name}; give one"
+        )
     return {names.get(key, key): value for key, value in options.items()}

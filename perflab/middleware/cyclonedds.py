@@ -8,13 +8,14 @@ from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, ThreadSettin
 
 LIBRARIES = ("libddsc",)
 
-# Names that the configuration of 0.10 takes; it refuses any other (check_thread_properties of q_init.c).
+# Names that the configuration of 0.10 accepts; it refuses any other (check_thread_properties of q_init.c).
 _NAMED = ("recv", "tev", "gc", "lease", "dq.builtins", "dq.user", "xmit.user", "debmon", "fsm")
-_RECEIVERS = ("recvUC", "recvMC")  # threads of a socket of their own, which no name reaches
+_RECEIVERS = ("recvUC", "recvMC")  # threads with their own sockets, which no name matches
 
 
 def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
-    """Threads by their names; those that have none in the configuration are not started, their work is another's."""
+    """Threads by name; threads without a name in the configuration are not started, and another thread does their
+    work."""
     apart = [name for name in wanted.names if name in _RECEIVERS]
     names = [name for name in _NAMED if name in wanted.names or (name == "recv" and apart)]
     lines = ['<CycloneDDS xmlns="https://cdds.io/config">', '  <Domain Id="any">']
@@ -29,11 +30,11 @@ def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
         level = f"<Class>realtime</Class><Priority>{wanted.priority}</Priority>"
         lines.append(f'      <Thread name="{name}"><Scheduling>{level}</Scheduling></Thread>')
     lines += ["    </Threads>", "  </Domain>", "</CycloneDDS>"]
-    notes = ["Class realtime is FIFO on Linux, also where RR was measured. CPUs cannot be set: `taskset` sets them."]
+    notes = ["Class realtime is FIFO on Linux, even if RR was measured. CPUs cannot be set here: use `taskset`."]
     if apart:
         notes.append(
-            f"{' and '.join(apart)} cannot be named, so one thread, recv, receives for all sockets here: another way "
-            "than the one that was measured."
+            f"{' and '.join(apart)} cannot be named, so one thread, recv, receives for all sockets here: this "
+            "differs from the measured configuration."
         )
     if rest := [name for name in wanted.names if name not in (*_NAMED, *_RECEIVERS)]:
         notes.append(f"{', '.join(rest)}: no such name in the configuration; these inherit.")
@@ -41,7 +42,7 @@ def thread_settings(wanted: ThreadsWanted) -> ThreadSettings:
 
 
 def high_water(size: Any) -> Mapping[str, str]:
-    """Of its writers' history caches; the library has it in its own format alone."""
+    """Configuration of its writers' history caches; the library only has its own format for it."""
     marks = f"<Watermarks><WhcHigh>{size} B</WhcHigh></Watermarks>"
     return {"config": f'<CycloneDDS><Domain id="any"><Internal>{marks}</Internal></Domain></CycloneDDS>'}
 
@@ -64,20 +65,20 @@ KIND = MiddlewareKind(
         "shared_memory": as_option("shared_memory"),
     },
     threads=(  # src/core/ddsi/src of the library: q_init.c, ddsi_participant.c, q_receive.c, gcreq
-        ("recvMC", "receives multicast datagrams, and delivers what they hold to readers"),
-        ("recvUC", "receives unicast datagrams, and delivers what they hold to readers"),
-        ("recv", "receives datagrams on the sockets that no other thread has"),
-        ("tev", "timed events: acknowledgements, heartbeats, what is sent again, announcements"),
-        ("dq.builtins", "discovery: handles what was heard of other participants and their endpoints"),
+        ("recvMC", "receives multicast datagrams, and delivers their content to readers"),
+        ("recvUC", "receives unicast datagrams, and delivers their content to readers"),
+        ("recv", "receives datagrams on sockets without another thread"),
+        ("tev", "timed events: acknowledgements, heartbeats, retransmissions, announcements"),
+        ("dq.builtins", "discovery: handles announcements of other participants and their endpoints"),
         ("dq.user", "delivers messages that arrived out of order or in fragments"),
-        ("gc", "frees what was deleted when nobody uses it any more"),
-        ("lease", "ends participants that were silent for too long"),
+        ("gc", "frees deleted objects that are no longer in use"),
+        ("lease", "removes participants that were silent for too long"),
         ("fsm", "DDS Security: handshakes"),
     ),
     options=(
         Option("batching", "on or off: small messages wait for others and leave in one datagram (off)", SWITCH),
-        Option("batching_delay", "how long they wait at most; of a writer with a latency_budget that long (1ms)"),
-        Option("config", "an XML file, or XML itself, in Cyclone's format; wins over what perflab sets"),
+        Option("batching_delay", "longest such wait; for a writer with a latency_budget, that long (1ms)"),
+        Option("config", "an XML file, or XML itself, in Cyclone's format; overrides perflab's settings"),
         Option("lease_duration", "how long a silent participant counts as alive (10s)"),
         Option("max_blocking_time", "how long a reliable writer may wait for room before the write fails (1s)"),
         Option("max_message_size", "largest UDP payload, 2000..65500"),
@@ -89,10 +90,10 @@ KIND = MiddlewareKind(
         ),
         Option(
             "shared_memory",
-            "on or off: messages of fixed size go through iceoryx, of which perflab starts the daemon (off)",
+            "on or off: messages of fixed size go through iceoryx, whose daemon perflab starts (off)",
             SWITCH,
         ),
-        Option("socket_receive_buffer", "what to ask the kernel for (4MiB)"),
-        Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
+        Option("socket_receive_buffer", "size to request from the kernel (4MiB)"),
+        Option("socket_send_buffer", "size to request from the kernel (4MiB)"),
     ),
 )

@@ -4,7 +4,7 @@ from perflab.middleware.kind import MiddlewareKind, Option
 
 KIND = MiddlewareKind(
     name="direct",
-    summary="function calls within one process: what a graph costs without a middleware",
+    summary="function calls within one process: the cost of a graph without a middleware",
     runtime="dds",
     install="build it with `make`",
     wire="direct",

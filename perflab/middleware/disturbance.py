@@ -1,4 +1,4 @@
-"""The disturbance that lies over any plug-in, and is in the virtual runtime: options with a prefix of its own."""
+"""The disturbance layer over any plug-in, also in the virtual runtime: options with their own prefix."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from perflab.units import parse_duration
 
 NAME = "disturb"
 OPTIONS = (
-    Option(f"{NAME}.delay", "every message arrives that much later (0ns)"),
-    Option(f"{NAME}.jitter", "and a uniform extra of 0..jitter later, without overtaking (0ns)"),
-    Option(f"{NAME}.loss", "probability with which a message is lost (0)"),
+    Option(f"{NAME}.delay", "constant delay of every message (0ns)"),
+    Option(f"{NAME}.jitter", "additional uniform delay of 0..jitter, without overtaking (0ns)"),
+    Option(f"{NAME}.loss", "probability that a message is lost (0)"),
     Option(f"{NAME}.loss_every", "every n-th message of a writer to a reader is lost"),
     Option(f"{NAME}.reorder_every", "every n-th message arrives right after its successor"),
     Option(f"{NAME}.duplicate_every", "every n-th message arrives twice"),
-    Option(f"{NAME}.stall_every", "period of stalls, in each of which nothing arrives at first"),
-    Option(f"{NAME}.stall", "for so long; then all that was held back arrives at once"),
-    Option(f"{NAME}.topic", "disturb this topic alone"),
-    Option(f"{NAME}.seed", "of jitter and loss (that of the run)"),
+    Option(f"{NAME}.stall_every", "period of stalls; during a stall nothing arrives"),
+    Option(f"{NAME}.stall", "length of a stall; then all messages that were held back arrive at once"),
+    Option(f"{NAME}.topic", "disturb only this topic"),
+    Option(f"{NAME}.seed", "seed of jitter and loss (default: the run's seed)"),
 )
 HOLDING_BACK = (f"{NAME}.delay", f"{NAME}.jitter", f"{NAME}.stall")  # so that the drain waits for them
-REORDER_FLUSH_NS = 50_000_000  # how long a message waits for the one that shall overtake it
+REORDER_FLUSH_NS = 50_000_000  # how long a message waits for the one that should overtake it
 SEED = f"{NAME}.seed"
 TOPIC = f"{NAME}.topic"
 WITHOUT_PREFIX = tuple(Option(o.key.removeprefix(f"{NAME}."), o.help) for o in OPTIONS)
@@ -33,26 +33,26 @@ def is_asked_for(options: Iterable[str]) -> bool:
 
 
 def check_topic(options: Mapping[str, str], topics: Iterable[str]) -> None:
-    """Refuses a topic that alone shall be disturbed and is none of `topics`. Raises BadInput."""
+    """Rejects a topic to disturb that is not in `topics`. Raises BadInput."""
     known = sorted({_plain(topic) for topic in topics})
     if TOPIC in options and (asked := _plain(options[TOPIC])) not in known:
-        raise BadInput(f"{TOPIC} {options[TOPIC]!r} is no topic of this workload; {instead(asked, known)}")
+        raise BadInput(f"{TOPIC} {options[TOPIC]!r} is not a topic of this workload; {instead(asked, known)}")
 
 
 def _plain(topic: str) -> str:
-    """Without what stands before the name on the wire, as the layer compares them."""
+    """Without the prefix of the name on the wire, in which form the layer compares them."""
     return topic.removeprefix("rt/").removeprefix("/")
 
 
 def seeded(options: Mapping[str, str], seed: int, process: int) -> dict[str, str]:
-    """The seed in a process: what was asked for or else `seed`, and the index of the process added.
+    """The seed in a process: the requested one or else `seed`, plus the index of the process.
 
     With one seed for all, the readers of a topic in several processes would lose the same messages.
     """
     if not is_asked_for(options):
         return {}
     asked = options.get(SEED, str(seed))
-    return {SEED: str(int(asked) + process) if asked.isdecimal() else asked}  # the layer refuses a malformed one
+    return {SEED: str(int(asked) + process) if asked.isdecimal() else asked}  # the layer rejects a malformed one
 
 
 def programmed_delay_ns(options: Mapping[str, str]) -> int:
@@ -62,7 +62,7 @@ def programmed_delay_ns(options: Mapping[str, str]) -> int:
 
 
 def _duration(text: str) -> int:
-    """The layer itself refuses a malformed one, with a better message."""
+    """The layer itself rejects a malformed one, with a better message."""
     try:
         return parse_duration(text, "option", zero_allowed=True)
     except BadInput:

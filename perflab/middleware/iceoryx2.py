@@ -1,4 +1,4 @@
-"""Eclipse iceoryx2: messages in shared memory, which nobody copies on the way."""
+"""Eclipse iceoryx2: messages in shared memory, delivered without a copy."""
 
 from perflab.middleware.kind import MiddlewareKind, Option
 

@@ -1,8 +1,8 @@
-"""One of several builds of a middleware: NAME@PREFIX takes its library from an installation folder.
+"""Builds of a middleware: NAME@PREFIX loads its library from an installation folder.
 
 A plug-in is linked to the middleware's library by its SONAME, and the dynamic linker looks for it in LD_LIBRARY_PATH
-first. So the same plug-in runs on each build that has the same SONAME, and a build that the linker passes over is told
-by the maps of the process.
+first. So the same plug-in runs on each build with the same SONAME; the process's memory map shows if the linker skipped
+a build.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from perflab.middleware.kind import MiddlewareKind
 
 SEARCHED = "LD_LIBRARY_PATH"
 MARK = "@"
-_LIBRARY_FOLDERS = ("lib", "lib64", "lib/*-linux-gnu*")  # of CMake, of Fedora and SUSE, of Debian
+_LIBRARY_FOLDERS = ("lib", "lib64", "lib/*-linux-gnu*")  # folders of CMake, of Fedora and SUSE, of Debian
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Where a build is: `folder` has its libraries."""
+    """Location of a build: `folder` has its libraries."""
 
     prefix: Path
     folder: Path
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of a process that shall use it."""
+        """Environment of a process that should use it."""
         return {SEARCHED: os.pathsep.join(filter(None, (str(self.folder), os.environ.get(SEARCHED))))}
 
     def has(self, library: Path) -> bool:
-        """Whether a file that was mapped is one of it; links are followed, as the kernel names what is behind them."""
+        """Whether a mapped file belongs to it; links are followed, as the kernel names their targets."""
         own = {path.resolve() for path in self.folder.iterdir()}
         return library.resolve() in own
 
 
 def found(kind: MiddlewareKind, prefix: Path) -> Installation:
-    """The build of a middleware in a folder. Raises BadInput where it has none."""
+    """The build of a middleware in a folder. Raises BadInput if the folder has none."""
     where = f"--middleware {kind.name}{MARK}{prefix}"
     if not kind.libraries:
         raise BadInput(f"{where}: {kind.name} has no library of its own that another build could replace")
     if not prefix.is_dir():
-        raise BadInput(f"{where}: there is no such folder; name the prefix that it was installed to")
+        raise BadInput(f"{where}: no such folder; name the prefix of the installation")
     folders = [folder for pattern in _LIBRARY_FOLDERS for folder in sorted(prefix.glob(pattern)) if folder.is_dir()]
     for folder in folders:
         if any(is_of(kind, path) for path in folder.iterdir()):
@@ -59,7 +59,7 @@ def is_of(kind: MiddlewareKind, path: Path) -> bool:
 
 
 def mapped(pid: int | str = "self") -> list[Path]:
-    """The shared objects that a process has mapped; the kernel names the files behind links. Raises OSError."""
+    """The shared objects that a process has mapped; the kernel names the targets of links. Raises OSError."""
     text = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="surrogateescape")
     lines = (line.split(None, 5) for line in text.splitlines())
     paths = dict.fromkeys(fields[5] for fields in lines if len(fields) == 6 and fields[5].startswith("/"))
@@ -67,15 +67,15 @@ def mapped(pid: int | str = "self") -> list[Path]:
 
 
 def passed_over(kind: MiddlewareKind, installation: Installation, libraries: Iterable[Path]) -> str | None:
-    """Why what a process has mapped is not that build, one line; None where it is."""
+    """Why the mapped library is not that of the build, in one line; None if it is."""
     of_kind = [path for path in libraries if is_of(kind, path)]
     if any(installation.has(path) for path in of_kind):
         return None
     there = ", ".join(sorted(path.name for path in installation.folder.iterdir() if is_of(kind, path)))
     instead = f"{of_kind[0]} instead" if of_kind else "none"
     return (
-        f"{installation.folder} has {there}, and the plug-in takes {instead}: it is linked to another SONAME; build "
-        "perflab with CMAKE_PREFIX_PATH on that installation, or install one with the same SONAME"
+        f"{installation.folder} has {there}, but the plug-in loads {instead}: it is linked to another SONAME; "
+        "build perflab with CMAKE_PREFIX_PATH on that installation, or install one with the same SONAME"
     )
 
 
@@ -86,15 +86,15 @@ def digest(path: Path) -> str:
 
 
 def changed(library: Path, sha256: str | None) -> str | None:
-    """Whether a library is another one than it was, as after a build in the middle of a run; one line."""
+    """Whether a library has changed, e.g. because it was rebuilt during a run; one line."""
     try:
-        return None if digest(library) == sha256 else f"{library} was changed since this run began"
+        return None if digest(library) == sha256 else f"{library} was changed after this run began"
     except OSError as error:
-        return f"{library} cannot be read any more: {error.strerror}"
+        return f"{library} can no longer be read: {error.strerror}"
 
 
 def labels(prefixes: Sequence[Path]) -> Mapping[Path, str]:
-    """What tells them apart in tables: the last parts of the paths in which they differ.
+    """Labels for tables that distinguish builds: the last parts of the paths in which they differ.
 
     >>> labels([Path("/opt/before/install"), Path("/opt/after/install")])
     {PosixPath('/opt/before/install'): 'before', PosixPath('/opt/after/install'): 'after'}

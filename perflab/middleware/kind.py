@@ -1,4 +1,4 @@
-"""What every middleware module says about its middleware."""
+"""The declaration of a middleware in its module."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ REFUSED, HINT, SUPPORTED = "refused", "hint", "supported"
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a middleware, for `perflab list middlewares`; the plug-in itself judges keys and values.
+    """An option of a middleware, for `perflab list middlewares`; the plug-in itself checks keys and values.
 
-    `values` complete it where there are but a few.
+    `values` are its completions if there are only a few.
     """
 
     key: str
@@ -34,30 +34,30 @@ class Daemon(Protocol):
         ...
 
     def require(self) -> None:
-        """Raises Unavailable where it is not installed."""
+        """Raises Unavailable if it is not installed."""
         ...
 
     def require_none(self) -> None:
-        """Raises Unavailable where one runs that perflab has not started."""
+        """Raises Unavailable if one runs that perflab has not started."""
         ...
 
     def command(self, graph: Mapping[str, Any], folder: Path) -> list[str]:
-        """That starts it for a resolved graph; files that it needs are written to the folder. Raises Unavailable."""
+        """Its command line for a resolved graph; files that it needs are written to the folder. Raises Unavailable."""
         ...
 
     def ready(self) -> bool: ...
 
     def left_over(self, pids: Iterable[int]) -> list[Path]:
-        """Files that it and these processes left behind, if they were killed."""
+        """Files that it and these processes left behind when they were killed."""
         ...
 
 
-# What a value of a mitigation is as options of a middleware.
+# Converts a mitigation's value to middleware options.
 Tuning = Callable[[Any], Mapping[str, str]]
 
 
 def as_option(key: str) -> Tuning:
-    """The option of this key, with a number of bytes or a switch."""
+    """Sets the option of this key to a number of bytes or a switch."""
 
     def options(value: Any) -> Mapping[str, str]:
         return {key: ("on" if value else "off") if isinstance(value, bool) else str(value)}
@@ -67,8 +67,8 @@ def as_option(key: str) -> Tuning:
 
 @dataclass(frozen=True)
 class ThreadsWanted:
-    """How all threads of a middleware shall be scheduled. `names` are those that its threads were seen to have, and
-    `version` is the library's; None where it is not known."""
+    """The scheduling for all threads of a middleware. `names` are the observed names of its threads, and `version` is
+    the library's; None if unknown."""
 
     policy: str  # FIFO or RR
     priority: int
@@ -79,7 +79,7 @@ class ThreadsWanted:
 
 @dataclass(frozen=True)
 class ThreadSettings:
-    """How a middleware is told that in its own format, to be copied; `notes` say what it does not do."""
+    """A middleware's own configuration for that scheduling, to be copied; `notes` are its limits."""
 
     title: str
     text: str
@@ -88,11 +88,11 @@ class ThreadSettings:
 
 @dataclass(frozen=True)
 class MiddlewareKind:
-    """A middleware as such. `runtime` is perflab-node's; `install` tells what makes it available.
+    """A kind of middleware. `runtime` is perflab-node's; `install` says how to make it available.
 
-    `wire` names the protocol by which processes meet: two middlewares with the same one can share a graph; None where
-    there is none. `library` is the plug-in where it does not lie with perflab's own. `service_framings` are the ways to
-    tie replies to requests that it can carry, its default first.
+    `wire` names the protocol between processes: two middlewares with the same one can share a graph; None if there is
+    none. `library` is the plug-in if it is not beside perflab's own. `service_framings` are the ways to match replies
+    to requests that it can carry, its default first.
     """
 
     name: str
@@ -100,28 +100,28 @@ class MiddlewareKind:
     runtime: str
     install: str
     options: tuple[Option, ...] = ()
-    disturbed: bool = True  # whether the disturbance (disturbance.py) can lie over it
-    without_prefix: bool = False  # ... and its options have their names without the prefix as well
+    disturbed: bool = True  # whether the disturbance layer (disturbance.py) can be applied to it
+    without_prefix: bool = False  # ... and its options also have their names without the prefix
     wire: str | None = None
     library: Path | None = None
-    plugin: str | None = None  # whose plug-in it uses where that is not its own
+    plugin: str | None = None  # the kind whose plug-in it uses, if not its own
     service_framings: tuple[str, ...] = ("rmw_cyclonedds",)
-    rmw: str | None = None  # the RMW of ROS 2 that it is
-    over_network: Mapping[str, str] | None = None  # options with which messages go by the network's way; None: no way
-    floor: bool = False  # the least that carries messages in its way: others are compared with it
-    reliable: bool = True  # whether it can promise that messages arrive
+    rmw: str | None = None  # its RMW of ROS 2
+    over_network: Mapping[str, str] | None = None  # options that make messages use the network; None: impossible
+    floor: bool = False  # the cheapest way to carry messages of its kind, with which others are compared
+    reliable: bool = True  # whether it can guarantee delivery
     daemon: Daemon | None = None
     secured: bool = False  # it has the option of security.py
-    threads: tuple[tuple[str, str], ...] = ()  # patterns of names, as fnmatch(3) has them, and what such threads do
+    threads: tuple[tuple[str, str], ...] = ()  # patterns of thread names, as in fnmatch(3), and what such threads do
     thread_settings: Callable[[ThreadsWanted], ThreadSettings] | None = None  # None: it has none, threads inherit
-    tuning: Mapping[str, Tuning] = field(default_factory=dict)  # what of the mitigation dds_tuning it has
-    libraries: tuple[str, ...] = ()  # names of what another build of it replaces, without ".so"
+    tuning: Mapping[str, Tuning] = field(default_factory=dict)  # its support for the mitigation dds_tuning
+    libraries: tuple[str, ...] = ()  # names of the libraries that another build replaces, without ".so"
 
 
 @dataclass(frozen=True)
 class PolicySupport:
-    """What a middleware does with a QoS policy: `supported` has an effect that its tests prove, a `hint` is handed to
-    the library, and what is `refused` fails in one line."""
+    """How a middleware treats a QoS policy: `supported` has an effect that its tests prove, a `hint` is passed to the
+    library, and a `refused` one fails in one line."""
 
     support: str
     note: str | None = None
@@ -129,7 +129,7 @@ class PolicySupport:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a middleware can be used here; `text` is its description, or why not and what to do."""
+    """Whether a middleware can be used here; `text` is its description, or why not and the remedy."""
 
     usable: bool
     library: Path | None
@@ -139,5 +139,5 @@ class Availability:
     instances: bool = False  # topics may have keys
     filters: bool = False  # subscriptions may have a content filter
     libraries: tuple[Path, ...] = ()
-    """Those of the installation that was asked for, as they were loaded."""
-    policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS; none that is not known
+    """Libraries of the requested installation, as loaded."""
+    policies: Mapping[str, PolicySupport] = field(default_factory=dict)  # of QoS; without unknown ones

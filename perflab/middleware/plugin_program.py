@@ -1,11 +1,11 @@
-"""Loads plug-ins, of middlewares or of a runtime, and prints what they say of themselves: a list of JSON, in order.
+"""Loads plug-ins, of middlewares or of a runtime, and prints their descriptions: a list of JSON, in order.
 
 perflab/middleware/probe.py runs this:
 
     python plugin_program.py LIMIT_S PLUGIN...
 
-Each plug-in is loaded in a process of its own, all beside each other: one that crashes or hangs takes no other with it.
-They are forked, and this imports little, for to start Python takes longer than the question.
+Each plug-in is loaded in its own process, all in parallel: one that crashes or hangs does not affect the others. They
+are forked, and this module imports little, because starting Python takes longer than the query.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Runtime(ctypes.Structure):
 
 
 def load(path: str) -> dict[str, object]:
-    """Loads the plug-in into this process and asks it: members of `probe.Answer`."""
+    """Loads the plug-in into this process and queries it: members of `probe.Answer`."""
     try:
         library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
         if hasattr(library, RUNTIME_ENTRY):
@@ -93,14 +93,14 @@ def load(path: str) -> dict[str, object]:
 
 
 def _mapped() -> list[str]:
-    """The shared objects of this process, by the kernel."""
+    """The shared objects of this process, from the kernel."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123 - imports little
         fields = [line.split(None, 5) for line in maps.read().splitlines()]
     return sorted({f[5] for f in fields if len(f) == 6 and f[5].startswith("/") and ".so" in f[5].rpartition("/")[2]})
 
 
 def _policies(head: _Head) -> dict[str, list[str | None]]:
-    """What it says of QoS policies, and of single values of them: supported, hint or refused, with a note."""
+    """Its description of QoS policies, and of single values of them: supported, hint or refused, with a note."""
     declared, found, index = head.policies(), {}, 0
     while (name := _text(declared[index].name)) is not None:
         found[name] = [SUPPORT[declared[index].support], _text(declared[index].note)]
@@ -121,13 +121,13 @@ def _text(raw: bytes | None) -> str | None:
 
 
 def ask(paths: Sequence[str], limit_s: int) -> list[dict[str, object]]:
-    """What `load` says of each, in a process of its own that has `limit_s`."""
+    """The results of `load` for each plug-in, in its own process, within `limit_s`."""
     begun = [_begin(path, limit_s) for path in paths]
     return [_finish(pid, answer, limit_s) for pid, answer in begun]
 
 
 def _begin(path: str, limit_s: int) -> tuple[int, int]:
-    """Loads a plug-in in another process: its pid, and where it writes what `load` says."""
+    """Loads a plug-in in another process: returns its pid, and where it writes the result of `load`."""
     answer, of_child = os.pipe()
     parent = os.getpid()
     if (pid := os.fork()) != 0:
@@ -136,7 +136,7 @@ def _begin(path: str, limit_s: int) -> tuple[int, int]:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() == parent:
         signal.alarm(limit_s)
-        os.dup2(2, 1)  # what a library prints is no answer
+        os.dup2(2, 1)  # a library's own output is not an answer
         os.write(of_child, json.dumps(load(path)).encode())
     os._exit(0)
 

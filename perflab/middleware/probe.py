@@ -1,5 +1,5 @@
-"""Asks plug-ins, of middlewares or of a runtime, what they are, each in a process of its own: a library that cannot be
-loaded, or that crashes while it is loaded, must not take perflab with it.
+"""Queries plug-ins, of middlewares or of a runtime, each in its own process: a library that cannot be loaded, or that
+crashes while loading, must not affect perflab.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("plugin_program.py")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a plug-in says of itself; `error` is one line where it cannot be used."""
+    """A plug-in's description of itself; `error` is one line if it cannot be used."""
 
     name: str | None = None
     summary: str | None = None
@@ -28,22 +28,22 @@ class Answer:
     instances: bool = False
     filters: bool = False
     libraries: Sequence[str] = field(default=(), compare=False)
-    """Shared objects that were mapped with it, as the kernel names them; not of a runtime."""
+    """Shared objects that were mapped with it, with the kernel's names; none for a runtime."""
     policies: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     error: str | None = None
 
 
 def probe(libraries: Iterable[Path], environment: Mapping[str, str] | None = None) -> dict[Path, Answer]:
-    """What the plug-ins at these paths say of themselves, with these variables beside perflab's own.
+    """The descriptions of the plug-ins at these paths, loaded with these variables in addition to perflab's own.
 
-    Raises Interrupted alone.
+    Raises only Interrupted.
     """
     paths = list(dict.fromkeys(libraries))
     if not paths:
         return {}
     program: list[str | Path] = [sys.executable, "-I", "-S", PROGRAM, str(PROBE_TIMEOUT_S), *paths]
     try:
-        # The program ends what does not answer.
+        # The program ends loads that do not finish.
         done = ask(program, limit_s=2 * PROBE_TIMEOUT_S, environment=environment)
         return dict(zip(paths, (Answer(**said) for said in json.loads(done.stdout)), strict=True))
     except subprocess.TimeoutExpired:
@@ -51,5 +51,5 @@ def probe(libraries: Iterable[Path], environment: Mapping[str, str] | None = Non
     except OSError as error:
         failed = Answer(error=f"{sys.executable} cannot be started to load it: {error.strerror}")
     except (ValueError, TypeError):
-        failed = Answer(error=f"{PROGRAM} gave no answer about it")
+        failed = Answer(error=f"{PROGRAM} returned no answer about it")
     return dict.fromkeys(paths, failed)

@@ -1,7 +1,7 @@
 """ROS 2 itself: the graph runs on rclcpp, its executors and an RMW. One kind for each RMW; `rclcpp` is the one that
-RMW_IMPLEMENTATION names, or else the one that ROS 2 takes by itself.
+RMW_IMPLEMENTATION names, or else ROS 2's default.
 
-ROS 2 is there where its setup.bash has been sourced: what it has installed is then in the index of AMENT_PREFIX_PATH.
+ROS 2 is available if its setup.bash has been sourced: its packages are then in the index of AMENT_PREFIX_PATH.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from perflab.middleware.kind import SWITCH, MiddlewareKind, Option
 NAME = "rclcpp"
 RUNTIME = "rclcpp"
 NOT_SOURCED = "ROS 2 not sourced; source its setup.bash, e.g. `source /opt/ros/jazzy/setup.bash`"
-DEFAULT_RMW = "rmw_fastrtps_cpp"  # of ROS 2, where it is installed
+DEFAULT_RMW = "rmw_fastrtps_cpp"  # folder of ROS 2, if it is installed
 FASTRTPS = ("rmw_fastrtps_cpp", "rmw_fastrtps_dynamic_cpp")
 CYCLONEDDS = "rmw_cyclonedds_cpp"
 OVER_RTPS = (*FASTRTPS, CYCLONEDDS, "rmw_connextdds")
 _KNOWN = (CYCLONEDDS, DEFAULT_RMW)
-OF_FRAMING = {"rmw_cyclonedds": CYCLONEDDS, "rmw_fastrtps": DEFAULT_RMW}  # who frames services so
+OF_FRAMING = {"rmw_cyclonedds": CYCLONEDDS, "rmw_fastrtps": DEFAULT_RMW}  # service framing of each RMW
 _DDS = {CYCLONEDDS: cyclonedds.KIND, **dict.fromkeys(FASTRTPS, fastdds.KIND)}
-_INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers
+_INDEX = Path("share/ament_index/resource_index/rmw_typesupport")  # where an RMW registers itself
 _NO_RMW = ("rmw_implementation",)
 
-DEFAULTS = {"node": "node", "parameter_services": "on"}  # of the options below, as the runtime has them
+DEFAULTS = {"node": "node", "parameter_services": "on"}  # value of each option below that the runtime uses by default
 OPTIONS = (
     Option("node", "node, lifecycle: rclcpp::Node or LifecycleNode (node)", ("node", "lifecycle")),
     Option("parameter_services", "on, off: the parameter services and events of every node (on)", SWITCH),
     Option("rosout", "on, off: the publisher of /rosout of every node (on)", SWITCH),
     Option(
         "transport",
-        "udp, default: Fast DDS over UDP alone instead of UDP and shared memory (default)",
+        "udp, default: Fast DDS over UDP only, instead of UDP and shared memory (default)",
         ("udp", "default"),
     ),
 )
@@ -45,19 +45,19 @@ def sourced(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def installed(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The RMWs of the sourced ROS 2, sorted; none where it is not sourced."""
+    """The RMWs of the sourced ROS 2, sorted; none if it is not sourced."""
     prefixes = [Path(p) for p in environment.get("AMENT_PREFIX_PATH", "").split(os.pathsep) if p]
     found: set[str] = set()
     for prefix in prefixes:
         try:
             found |= {entry.name for entry in (prefix / _INDEX).iterdir()}
-        except OSError:  # a prefix without any, or one that is gone
+        except OSError:  # a prefix without any, or a deleted one
             continue
     return sorted(found.difference(_NO_RMW))
 
 
 def chosen(environment: Mapping[str, str] = os.environ) -> str:
-    """The RMW that `rclcpp` means: of RMW_IMPLEMENTATION, or ROS 2's own choice."""
+    """The RMW that `rclcpp` stands for: from RMW_IMPLEMENTATION, or ROS 2's default."""
     there = installed(environment)
     named = environment.get("RMW_IMPLEMENTATION")
     if named:
@@ -87,7 +87,7 @@ def kind_of(rmw: str) -> MiddlewareKind:
 
 
 def kinds(environment: Mapping[str, str] = os.environ) -> list[MiddlewareKind]:
-    """Those that every ROS 2 has, and what else the sourced one has."""
+    """The RMWs of every ROS 2, and further ones of the sourced one."""
     return [kind_of(rmw) for rmw in dict.fromkeys((*_KNOWN, *installed(environment)))]
 
 

@@ -1,7 +1,7 @@
-"""DDS Security: the credentials of a trial, made when it begins and gone with it.
+"""DDS Security: the credentials of a trial, created at its beginning and deleted with it.
 
-All processes have one identity. What is protected is the strictest that both libraries do: who has no identity of this
-authority is not let in, datagrams are signed, discovery and messages encrypted.
+All processes have one identity. The protection is the strictest that both libraries support: participants without an
+identity of this authority are rejected, datagrams are signed, discovery and messages encrypted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPTION = "security"
 ON = "on"
 PROGRAM = "openssl"
 VALID_DAYS = "2"
-# As the plug-ins look for them (native/middleware/support/security.h).
+# File names expected by the plug-ins (native/middleware/support/security.h).
 CA, CERTIFICATE, KEY = "identity_ca.pem", "identity_cert.pem", "identity_key.pem"
 PERMISSIONS_CA, GOVERNANCE, PERMISSIONS = "permissions_ca.pem", "governance.p7s", "permissions.p7s"
 SUBJECT = "CN=perflab"
@@ -28,12 +28,12 @@ _SCHEMA = 'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespace
 
 
 def wanted(options: Mapping[str, str]) -> bool:
-    """Whether perflab makes credentials for a middleware with these options."""
+    """Whether perflab creates credentials for a middleware with these options."""
     return options.get(OPTION) == ON
 
 
 def require() -> None:
-    """Raises Unavailable where they cannot be made."""
+    """Raises Unavailable if they cannot be created."""
     if shutil.which(PROGRAM) is None:
         raise Unavailable(
             f"{OPTION}={ON} needs {PROGRAM}, which is not installed; install it with `apt install openssl`"
@@ -41,7 +41,7 @@ def require() -> None:
 
 
 def make(folder: Path, domain: int) -> None:
-    """Writes everything into an empty folder. Raises PerflabError, OSError."""
+    """Writes all files into an empty folder. Raises PerflabError, OSError."""
     folder.chmod(0o700)
     authority, request, serial = folder / "ca_key.pem", folder / "request.pem", folder / "ca.srl"
     ca = folder / CA
@@ -56,7 +56,7 @@ def make(folder: Path, domain: int) -> None:
         _openssl("smime", "-sign", "-text", "-in", plain, "-signer", ca, "-inkey", authority, "-out", folder / name)
         plain.unlink()
     shutil.copyfile(ca, folder / PERMISSIONS_CA)
-    for path in (authority, request, serial):  # nobody needs another identity
+    for path in (authority, request, serial):  # no further identity is needed
         path.unlink(missing_ok=True)
 
 
@@ -66,8 +66,8 @@ def _openssl(*arguments: str | Path) -> None:
         env={**os.environ, "OPENSSL_CONF": os.devnull},
     )  # fmt: skip
     if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        raise PerflabError(f"{PROGRAM} {arguments[0]} could not make the credentials of {OPTION}={ON}: {last}")
+        last = (done.stderr.strip().splitlines() or ["without an error message"])[-1]
+        raise PerflabError(f"{PROGRAM} {arguments[0]} could not create the credentials of {OPTION}={ON}: {last}")
 
 
 def _governance(domain: int) -> str:

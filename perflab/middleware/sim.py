@@ -1,4 +1,4 @@
-"""Programmed links in real time: the disturbance over the least that crosses processes."""
+"""Simulated links in real time: the disturbance layer over the cheapest middleware between processes."""
 
 from dataclasses import replace
 

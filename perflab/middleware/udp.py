@@ -1,10 +1,10 @@
-"""Plain datagrams over the loopback, best effort: the floor that middlewares over a network are compared with."""
+"""Plain datagrams over the loopback, best effort: the lower bound for comparisons with middlewares over a network."""
 
 from perflab.middleware.kind import MiddlewareKind, Option, as_option
 
 KIND = MiddlewareKind(
     name="udp",
-    summary="plain datagrams over the loopback, best effort: the floor of what a network path costs",
+    summary="plain datagrams over the loopback, best effort: the lower bound of a network path's cost",
     runtime="dds",
     install="build it with `make`",
     wire="udp",
@@ -17,7 +17,7 @@ KIND = MiddlewareKind(
         "send_buffer": as_option("socket_send_buffer"),
     },
     options=(
-        Option("socket_receive_buffer", "what to ask the kernel for, which is the queue of a reader (4MiB)"),
-        Option("socket_send_buffer", "what to ask the kernel for (4MiB)"),
+        Option("socket_receive_buffer", "size to request from the kernel, which is the queue of a reader (4MiB)"),
+        Option("socket_send_buffer", "size to request from the kernel (4MiB)"),
     ),
 )

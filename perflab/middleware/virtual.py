@@ -11,7 +11,7 @@ KIND = MiddlewareKind(
     without_prefix=True,
     options=(
         *WITHOUT_PREFIX,
-        Option("service", "what every callback costs, beside the work of the graph (0ns)"),
-        Option("publish_call", "what every publish() costs (0ns)"),
+        Option("service", "cost of every callback, in addition to the graph's work (0ns)"),
+        Option("publish_call", "cost of every publish() (0ns)"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Eclipse zenoh: peers that are connected with each other over the loopback."""
+"""Eclipse zenoh: peers that connect to each other over the loopback."""
 
 from perflab.middleware.kind import SWITCH, MiddlewareKind, Option, as_option
 
@@ -12,7 +12,11 @@ KIND = MiddlewareKind(
     service_framings=("rmw_fastrtps", "rmw_cyclonedds"),
     tuning={"shared_memory": as_option("shared_memory")},
     options=(
-        Option("express", "each message goes at once, and is not put together with others (off)", SWITCH),
-        Option("shared_memory", "messages of 3 KiB and more, and loans; what was really used is counted (on)", SWITCH),
+        Option("express", "send each message at once, without batching (off)", SWITCH),
+        Option(
+            "shared_memory",
+            "messages of 3 KiB and more, and loans; the transport that was really used is counted (on)",
+            SWITCH,
+        ),
     ),
 )

@@ -1,11 +1,12 @@
-"""Mitigations: what shall make a workload withstand a disturbance. Each is one module with a KIND (perflab/plugins.py).
+"""Mitigations, which should make a workload withstand a disturbance. Each is one module with a KIND
+(perflab/plugins.py).
 
-A mitigation is a condition that helps: it has parameters, is checked, begins, is verified and removed as they are, and
-its evidence says that it was really there. A treatment has it beside its conditions, after them: what it changes in the
-graph it changes with what they added. Beside that it may tune the middlewares of a trial.
+A mitigation is a condition that helps: like other conditions it has parameters, is checked, begun, verified and
+removed, and its evidence shows that it was in effect. In a treatment it comes after the conditions: its changes to the
+graph include what they added. It may also tune the middlewares of a trial.
 
-An experiment runs every treatment with and without each mitigation, so what it buys under a condition, and what it
-costs without one, are comparisons like all others.
+An experiment runs every treatment with and without each mitigation, so its benefit under a condition and its cost
+without one are ordinary comparisons.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from perflab.workload import Graph
 
 
 class Mitigation(Condition):
-    """Helps instead of disturbing."""
+    """A condition that helps instead of disturbing."""
 
     mitigates: ClassVar[bool] = True
 
     def tuned(self, middlewares: tuple[Middleware, ...]) -> tuple[Middleware, ...]:
-        """The middlewares of a trial as it sets them. Raises BadInput, Unavailable for one that cannot do that."""
+        """The middlewares of a trial, tuned. Raises BadInput, or Unavailable for a middleware that cannot be tuned
+        so."""
         return middlewares
 
 
 def names_of(conditions: Iterable[Condition]) -> list[str]:
-    """Of the conditions of a treatment those that help."""
+    """The mitigations among the conditions of a treatment."""
     return [condition.name for condition in conditions if condition.mitigates]
 
 
 def before_it(graph: Graph, conditions: Iterable[Condition], mitigation: Condition) -> Graph:
-    """The graph that a mitigation finds: with what the conditions and mitigations before it add."""
+    """The graph that a mitigation receives: with the additions of the conditions and mitigations before it."""
     for condition in conditions:
         if condition is mitigation:
             break

@@ -1,8 +1,9 @@
-"""adaptive_throttling: publishers that send less when those who read their messages fall behind.
+"""adaptive_throttling: publishers send less when the readers of their messages fall behind.
 
-Readers acknowledge every n-th message that their nodes have handled, and say when it was due. The publisher's timer
-judges them interval by interval: where they are too late, or too few, its rate is multiplied; else it grows by a share
-of the full one. So TCP does it (additive increase, multiplicative decrease); native/graph/throttle.h is the controller.
+Readers acknowledge every n-th handled message, with the time when it was due. The publisher's timer judges the
+acknowledgements at each interval: if they are too late or too few, it multiplies its rate by a factor below 1; else it
+adds a share of the full rate. TCP does the same (additive increase, multiplicative decrease); native/graph/throttle.h
+is the controller.
 
 Example:
     --condition message_flood:rate=2000,readers=inside --mitigation adaptive_throttling:target=20ms
@@ -37,22 +38,22 @@ from perflab.workload import Graph, extend, qualified_name
 NAME = "adaptive_throttling"
 NAMESPACE = f"/perflab/{NAME}"
 ACKNOWLEDGEMENT, ITS_BYTES = "stamped10b", 10
-# They must not hold the reader back that sends them.
+# Acknowledgements must not hold back the reader that sends them.
 QOS = {**extend.DEFAULT_QOS, "reliability": "best_effort", "depth": 100}
-LATEST_STEPS = 3  # intervals that may be missing at the end: a slow publisher judges at its next message
-WRITTEN_WITHIN_S = 5.0  # processes write what throttles did every second, later on a busy machine
+LATEST_STEPS = 3  # intervals that may be missing at the end: a slow publisher judges only at its next message
+WRITTEN_WITHIN_S = 5.0  # processes write their throttles' records every second, later on a busy machine
 LOOK_S = 0.2
 
-Publishers = Annotated[int, Shown("publishers that are throttled")]
+Publishers = Annotated[int, Shown("throttled publishers")]
 Held = Annotated[float | None, Shown("messages withheld", "%")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     publishers: Publishers
-    """Whose timers are throttled; 0: there is nobody to hold back, as in a trial without a flood."""
+    """Publishers whose timers are throttled; 0: none, as in a trial without a flood."""
     full_rate_hz: float | None
-    """Messages per second of all of them, as their timers have it; null: there are none."""
+    """Messages per second of all of them at their timers' rates; null: none are throttled."""
     target_ms: float
     """Age at which an acknowledged message is late."""
     readers: int
@@ -63,24 +64,24 @@ class Promised:
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
-    """As the throttles recorded it."""
+    """As recorded by the throttles."""
 
     publishers: Publishers
-    """Whose throttle judged until the end of the measured part."""
+    """Publishers whose throttle judged until the end of the measured part."""
     withheld: int | None = None
-    """Messages that were due in the measured part and not sent; null: nobody is throttled, likewise below."""
+    """Messages that were due in the measured part and not sent; null: no publisher is throttled, likewise below."""
     withheld_percent: Held = None
-    """Of those that were due."""
+    """Share of the messages that were due."""
     lowest_rate_hz: float | None = None
     """The lowest rate of a publisher."""
     decreases: int | None = None
     """How often a rate was lowered."""
     acknowledged: int | None = None
-    """Messages that readers acknowledged, by the slowest of each publisher."""
+    """Messages that readers acknowledged, for the slowest reader of each publisher."""
     worst_age_ms: float | None = None
-    """The oldest message that was acknowledged."""
+    """Age of the oldest acknowledged message."""
     rate_in_second: tuple[float | None, ...] = ()
-    """Messages per second that all throttles together let through at most, by seconds; null: none judged in it."""
+    """Messages per second that all throttles together permit at most, by second; null: none judged in that second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +89,11 @@ class ThrottlingEvidence(Evidence):
     promised: Promised
     achieved: Achieved
     notes: tuple[str, ...] = ()
-    """What must be known of it."""
+    """What its evidence must contain."""
 
 
 class AdaptiveThrottling(Mitigation):
-    """Makes the readers of floods acknowledge, and floods listen."""
+    """Makes readers of floods acknowledge, and floods listen."""
 
     name: ClassVar[str] = NAME
     evidence: ClassVar[type[Evidence]] = ThrottlingEvidence
@@ -106,34 +107,34 @@ class AdaptiveThrottling(Mitigation):
     interval: DurationNs = Field(
         "100ms",  # type: ignore[assignment]
         ge=1_000_000,
-        description="time after which the rate is judged again",
+        description="time between two judgements of the rate",
     )
-    accepted: Percent = Field(90.0, gt=0, le=100, description="share of what was sent that must be acknowledged")
-    decrease: Percent = Field(50.0, gt=0, lt=100, description="what is left of the rate where readers fall behind")
-    increase: Percent = Field(5.0, gt=0, le=100, description="share of the full rate that is added where they do not")
+    accepted: Percent = Field(90.0, gt=0, le=100, description="share of the sent messages that must be acknowledged")
+    decrease: Percent = Field(50.0, gt=0, lt=100, description="factor for the rate when readers fall behind")
+    increase: Percent = Field(5.0, gt=0, le=100, description="share of the full rate that is added when they do not")
     lowest: Percent = Field(1.0, gt=0, le=100, description="share of the full rate that is always sent")
-    every: int = Field(10, ge=1, le=10_000, description="messages that one acknowledgement stands for")
+    every: int = Field(10, ge=1, le=10_000, description="messages per acknowledgement")
     watch: Names = Field((), description="topics of the workload whose messages must not be older than target, either")
     publishers: Literal["floods", "timers"] = Field(
         "floods",
-        description="who is throttled: the publishers of message_flood; timers: those of the workload as well that a "
+        description="the throttled publishers: those of message_flood; timers: also the workload's own that a "
         "timer drives",
     )
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         if runtime == "command":
-            raise BadInput(f"{self.label}: the processes of a command acknowledge nothing; name a graph")
+            raise BadInput(f"{self.label}: the processes of a command do not acknowledge messages; use a graph")
         known = sorted({s["topic"] for _, node in graph.nodes_of(None) for s in node["subscriptions"]})
         for topic in self.watched_topics:
             if topic not in known:
                 hint = instead(topic, known)
                 raise BadInput(f"{self.label}: watch: the workload does not subscribe to {topic}; {hint}")
         if self.publishers == "timers" and not self.throttled(graph):
-            raise BadInput(f"{self.label}: publishers=timers: no timer publishes anything that somebody subscribes to")
+            raise BadInput(f"{self.label}: publishers=timers: no timer publishes on a topic with a subscription")
         unread = [name for name, _ in _floods(graph) if name not in self.throttled(graph)]
         if unread and not self.throttled(graph):
             raise BadInput(
-                f"{self.label}: nobody reads the flood, so nobody says how late it is; use readers=external, inside "
+                f"{self.label}: the flood has no readers to report how late it is; use readers=external, inside "
                 "or topics of message_flood"
             )
 
@@ -142,7 +143,7 @@ class AdaptiveThrottling(Mitigation):
         return tuple(topic if topic.startswith("/") else f"/{topic}" for topic in self.watch)
 
     def throttled(self, graph: Graph) -> dict[str, float]:
-        """The nodes whose publisher is held back, and the rate of its timer in Hz."""
+        """The nodes whose publisher is throttled, and the rate of its timer in Hz."""
         read = {s["topic"] for _, node in graph.nodes() for s in node["subscriptions"]}
         candidates = [*_floods(graph), *(graph.nodes_of(None) if self.publishers == "timers" else ())]
         return {name: 1e9 / timer["period_ns"] for name, node in candidates for timer in _timers_of(node, read)}
@@ -158,7 +159,7 @@ class AdaptiveThrottling(Mitigation):
 
 
 def _floods(graph: Graph) -> list[tuple[str, dict[str, Any]]]:
-    """The publishing nodes of floods; a trial may have several."""
+    """The publishing nodes of floods; a trial may have several floods."""
     return [
         (name, node) for name, node in graph.nodes() if node["timers"] and _is_of_flood(node.get("condition") or "")
     ]
@@ -169,7 +170,7 @@ def _is_of_flood(label: str) -> bool:
 
 
 def _timers_of(node: Mapping[str, Any], read: set[str]) -> list[dict[str, Any]]:
-    """The timer of a node that publishes on one topic that is read, and does nothing else."""
+    """The timer of a node that only publishes on one topic with a reader, and does nothing else."""
     return [
         timer
         for timer in node["timers"]
@@ -179,14 +180,14 @@ def _timers_of(node: Mapping[str, Any], read: set[str]) -> list[dict[str, Any]]:
 
 
 class _Layout:
-    """Adds to a graph who acknowledges, who listens, and what holds a timer back."""
+    """Adds acknowledgements, listeners and throttled timers to a graph."""
 
     def __init__(self, asked: AdaptiveThrottling, graph: Graph, throttled: Mapping[str, float]) -> None:
         self.asked = asked
         self.document = copy.deepcopy(graph.document)
         self.throttled = throttled
         self.number = 0
-        # By process what is added to it: nodes that acknowledge, and the topics that its throttles listen to.
+        # The additions by process: nodes that acknowledge, and the topics that their throttles listen to.
         self.acknowledging: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.heard: dict[str, list[str]] = defaultdict(list)
 
@@ -222,8 +223,8 @@ class _Layout:
                 yield qualified_name(node), process, node
 
     def _acknowledged(self, publisher: str, topic: str, *, own: bool = False) -> list[str]:
-        """Lets each subscription of the topic, or each of the workload's own, acknowledge this node's messages; the
-        topics on which they do."""
+        """Makes each subscription of the topic, or each of the workload's own, acknowledge this node's messages;
+        returns the acknowledgement topics."""
         topics = []
         for _, process, node in self._nodes():
             for subscription in node["subscriptions"]:
@@ -266,7 +267,7 @@ def _listener_name(process: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """An interval that a throttle judged."""
+    """An interval judged by a throttle."""
 
     at_ns: int
     rate_hz: float
@@ -277,7 +278,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Record:
-    """What one throttle did."""
+    """The record of one throttle."""
 
     full_hz: float
     withheld: int
@@ -304,7 +305,7 @@ class Throttled(Applied):
 
 
 def read_records(folder: Path) -> dict[str, Record]:
-    """By the node of the publisher. Raises RecordError, OSError."""
+    """The throttles' records by publishing node. Raises RecordError, OSError."""
     found: dict[str, Record] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for line in records.lines(path, "throttle"):
@@ -321,8 +322,8 @@ def read_records(folder: Path) -> dict[str, Record]:
 def judge(
     asked: AdaptiveThrottling, graph: Graph, found: Mapping[str, Record], window: Window, *, written: bool = True
 ) -> ThrottlingEvidence:
-    """What the throttles did, and whether each of them worked until the end. `written`: records are there already; in
-    virtual time they come after the trial, and nothing else could go wrong."""
+    """The throttles' activity, and whether each of them worked until the end. `written`: the records exist already; in
+    virtual time they come after the trial, where nothing can prevent them."""
     throttled = asked.throttled(graph)
     acknowledged = [one for _, node in graph.nodes() for s in node["subscriptions"] for one in s.get("acknowledge", ())]
     counted = sum(one["from"] in throttled for one in acknowledged)
@@ -362,12 +363,12 @@ def judge(
         reason = f"the throttle of {silent} did not judge until the end of the measured part"
     elif throttled and not heard:
         reason = "no reader acknowledged any message"
-    notes = () if throttled else ("there is nobody to hold back",)
+    notes = () if throttled else ("no publisher is throttled",)
     return ThrottlingEvidence(promised=promised, achieved=achieved, reason=reason, notes=notes)
 
 
 def _decreases(record: Record, window: Window) -> int:
-    """In the window, which may begin with a rate that was lowered before."""
+    """Rates in the window, which may begin with a lowered rate."""
     rates = [(window.begin_ns, record.full_hz), *((step.at_ns, step.rate_hz) for step in record.steps)]
     return sum(
         after < before and window.begin_ns < at_ns <= window.end_ns
@@ -398,7 +399,8 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Any] = Kind(
     NAME,
-    "publishers of floods, or all that timers drive, send less while their readers fall behind (AIMD, as TCP)",
+    "publishers of floods, or all publishers that timers drive, send less while their readers fall behind (AIMD, "
+    "as TCP)",
     AdaptiveThrottling,
     words=words,
     gently=("target=200ms",),

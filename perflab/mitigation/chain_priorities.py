@@ -1,8 +1,8 @@
-"""chain_priorities: threads on the chains that matter get real-time priorities, later ones of a chain higher.
+"""chain_priorities: threads on important chains get real-time priorities that rise along each chain.
 
-As PiCAS orders them (Choi, Xiang, Kim 2021): a chain that counts more is above one that counts less, and within a chain
-a callback is above those before it, so that a chain which has begun is finished before it begins again. What is on no
-chain stays as it is.
+The order is that of PiCAS (Choi, Xiang, Kim 2021): a more important chain is above a less important one, and within a
+chain a callback is above those before it, so that a chain finishes before it starts again. Threads on no chain keep
+their scheduling.
 
 Example:
     --mitigation chain_priorities:paths=manipulation
@@ -31,15 +31,15 @@ from perflab.workload import THREAD_ROLES, Graph, qualified_name
 NAME = "chain_priorities"
 EXECUTORS, MIDDLEWARE = THREAD_ROLES
 GROUP = "workload"  # of the monitor: workload/<process>
-MOST_CHAINS = 200  # of a graph of which all are asked for
+MOST_CHAINS = 200  # the executors of a graph when all chains are asked for
 HIGHEST, LOWEST = 80, 20
 
-Threads = Annotated[int, Shown("threads with a priority of a chain")]
+Threads = Annotated[int, Shown("threads with a chain's priority")]
 
 
 @dataclass(frozen=True)
 class Thread:
-    """One executor of a process, by its id, or a thread of its program, by its name."""
+    """An executor of a process, by its id, or a thread of its program, by its name."""
 
     process: str
     executor: int | None = None
@@ -65,19 +65,19 @@ class Promised:
     chains: Mapping[str, tuple[str, ...]]
     """Threads of each chain, the most important chain first, in the order in which a message passes them."""
     priorities: Mapping[str, int]
-    """By executor, thread of a program, or middleware of a process."""
+    """By executor, program thread, or middleware of a process."""
     threads: Threads
-    """How many of these there are, without threads of programs that come and go."""
+    """How many of these exist, without program threads that come and go."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
-    """From perflab-monitor, which reads the kernel's scheduling of every thread."""
+    """Read by perflab-monitor, from the kernel's scheduling of every thread."""
 
     threads: Threads
-    """How many of the promised ones had a thread of that priority all the measured part long."""
+    """How many of the promised threads had that priority during the whole measured part."""
     real_time_threads: Mapping[str, Mapping[str, int]]
-    """Threads of each process with the policy, by their priorities."""
+    """Threads of each process with the policy, by priority."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,21 +87,21 @@ class PrioritiesEvidence(Evidence):
 
 
 class ChainPriorities(Mitigation):
-    """Sets policies and priorities in the graph, as its own threads have them."""
+    """Sets policies and priorities in the graph, which has them for its own threads, too."""
 
     name: ClassVar[str] = NAME
     evidence: ClassVar[type[Evidence]] = PrioritiesEvidence
 
     paths: str | None = Field(
         None,
-        description="a paths file, or its name in the catalog (`perflab list paths`): its paths by weight, then "
-        "deadline (all chains of the graph, those of the shortest period first)",
+        description="a paths file, or its catalog name (`perflab list paths`): its paths by weight, then deadline "
+        "(all chains of the graph, the shortest period first)",
     )
     policy: Literal["FIFO", "RR"] = Field("FIFO", description="FIFO or RR")
     highest: int = Field(HIGHEST, ge=1, le=98, description="priority of the last thread of the most important chain")
-    lowest: int = Field(LOWEST, ge=1, le=98, description="below it nothing is given: what is left shares it")
+    lowest: int = Field(LOWEST, ge=1, le=98, description="lowest priority to use: the remaining threads share it")
     middleware: Switch = Field(
-        True, description="whether the middleware's threads of a process are as high as its highest one on a chain"
+        True, description="whether a process's middleware threads get the highest priority of its chain threads"
     )
 
     @model_validator(mode="after")
@@ -115,31 +115,32 @@ class ChainPriorities(Mitigation):
         self.chains(graph)
         if not host.may_be_real_time(self.highest):
             raise Unavailable(
-                f"{self.label}: this user may not have {self.policy} {self.highest}; run as root, or set `rtprio "
+                f"{self.label}: this user may not use {self.policy} {self.highest}; run as root, or set `rtprio "
                 f"{self.highest}` in /etc/security/limits.d/perflab.conf"
             )
 
     def chains(self, graph: Graph) -> list[Chain]:
-        """The chains, the most important first. Raises BadInput where there is none, or a name is none."""
+        """The chains, the most important first. Raises BadInput if there is none, or a name is unknown."""
         found = of_graph(graph) if self.paths is None else self._of_file(graph, self.paths)
         chains = [chain for chain in found if chain.threads]
         if not chains:
             where = "the graph" if self.paths is None else self.paths
             raise BadInput(
-                f"{self.label}: {where} has no chain of this workload's threads; name a file with some as paths"
+                f"{self.label}: {where} has no chain through this workload's threads; name a file that has one as paths"
             )
         return chains
 
     def _of_file(self, graph: Graph, word: str) -> list[Chain]:
-        from perflab.trace import paths_named  # which needs what reads traces
+        from perflab.trace import paths_named  # imported late: it needs the trace reader
 
         wanted = paths_named.find(word, f"{self.label}: paths")
-        # Least important are those that are in no objective.
+        # Threads in no objective are least important.
         order = sorted(wanted, key=lambda path: (-(path.weight or 0.0), path.path.deadline or float("inf"), path.place))
         return [Chain(path.name, tuple(_threads_of(graph, path, self.label))) for path in order]
 
     def priorities(self, graph: Graph) -> dict[Thread, int]:
-        """By thread. The first chain is above the second, and the end of each above its begin."""
+        """By thread. Priorities fall from the first chain to the last, and rise from the beginning to the end of
+        each."""
         priority, given = self.highest, {}
         for chain in self.chains(graph):
             for thread in reversed(chain.threads):
@@ -169,7 +170,7 @@ class ChainPriorities(Mitigation):
         return Graph(document)
 
     def _settings(self, priority: int, before: Mapping[str, Any] | None) -> dict[str, Any]:
-        """On the CPUs where the thread was to be before."""
+        """Keeps the CPUs that the thread already had."""
         return {"policy": self.policy, "priority": priority, "cpus": list((before or {}).get("cpus") or ())}
 
     def begin(self, trial: Trial) -> Applied:
@@ -180,19 +181,19 @@ class ChainPriorities(Mitigation):
 
 
 def _threads_of(graph: Graph, path: Any, label: str) -> Iterator[Thread]:
-    """Those of a named path: of programs as it names them, then the executors of the nodes on its way."""
+    """The threads of a named path: program threads by their names, then the executors of the nodes on the path."""
     named = path.path.threads or []
     for place, pattern in enumerate(named):
         known = [f"{p}.{t}" for p in graph.own_processes for t in graph.threads_of_program(p)]
         fitting = [name for name in known if fnmatchcase(name, pattern)]
         if not fitting:
-            why = instead(pattern, known) if known else "this workload has no programs with threads of a name"
+            why = instead(pattern, known) if known else "this workload has no programs with named threads"
             raise BadInput(f"{path.where('threads', place)}: {label}: no thread {pattern!r}; {why}")
         for name in fitting:
             process, _, role = name.rpartition(".")
             yield Thread(process, role=role)
     way = _way(graph, path, label)
-    # What a program's thread publishes, its node's executor does not.
+    # A topic published by a program's thread is not published by its node's executor.
     yield from _executors(graph, way[1:] if named else way)
 
 
@@ -206,7 +207,7 @@ def _executors(graph: Graph, nodes: Iterable[str]) -> Iterator[Thread]:
 
 
 def _way(graph: Graph, path: Any, label: str) -> list[str]:
-    """The nodes that a path passes, in order; none of one that is times alone. Raises BadInput."""
+    """The nodes that a path passes, in order; none for a path that only has times. Raises BadInput."""
     asked = path.path
     nodes = [name for name, _ in graph.nodes_of(None)]
     successors = _successors(graph, asked.topics if asked.nodes else None)
@@ -225,13 +226,13 @@ def _way(graph: Graph, path: Any, label: str) -> list[str]:
             if (between := _shortest(successors, last, set(fitting))) is not None:
                 ways.setdefault(between[-1], [*way, *between])
         if not ways:
-            gap = f"no message goes from {asked.nodes[place - 1]} to {pattern} by the graph's topics and services"
+            gap = f"no message goes from {asked.nodes[place - 1]} to {pattern} through the graph's topics and services"
             raise BadInput(f"{path.where('nodes', place)}: {label}: {gap}")
     return next(iter(ways.values()), [])
 
 
 def _along(graph: Graph, topics: Sequence[str], path: Any, label: str) -> list[str]:
-    """From who publishes the first topic to who takes the last one."""
+    """From the publisher of the first topic to the subscriber of the last one."""
     ways: dict[str, list[str]] = {}  # by the node to which each leads
     for place, pattern in enumerate(topics):
         edges = [(a, b) for a, topic, b in _edges(graph) if fnmatchcase(topic, pattern)]
@@ -243,13 +244,13 @@ def _along(graph: Graph, topics: Sequence[str], path: Any, label: str) -> list[s
                     ways.setdefault(b, [*way, b])
         if not ways:
             after = f" from {' or '.join(before)}" if place else ""
-            gap = f"nobody sends {pattern!r}{after} to a node of the graph"
+            gap = f"no publisher sends {pattern!r}{after} to a node of the graph"
             raise BadInput(f"{path.where('topics', place)}: {label}: {gap}")
     return next(iter(ways.values()), [])
 
 
 def _edges(graph: Graph) -> list[tuple[str, str, str]]:
-    """(publisher, topic, subscription) by the names of nodes, and (client, "SERVICE request", server), as in traces."""
+    """(publisher, topic, subscription) by node names, and (client, "SERVICE request", server), as in traces."""
     messages = [(a, topic, b.partition("#")[0]) for a, topic, b in graph.edges()]
     return messages + [(client, f"{service} request", server) for client, service, server in graph.services()]
 
@@ -263,7 +264,7 @@ def _successors(graph: Graph, topics: Sequence[str] | None = None) -> dict[str, 
 
 
 def _shortest(successors: Mapping[str, list[str]], start: str, ends: set[str]) -> list[str] | None:
-    """The nodes behind `start` on the shortest way to one of these; None where there is none."""
+    """The nodes behind `start` on the shortest way to one of these; None if there is no way."""
     ways: dict[str, list[str]] = {start: []}
     open_ = [start]
     while open_:
@@ -279,7 +280,7 @@ def _shortest(successors: Mapping[str, list[str]], start: str, ends: set[str]) -
 
 
 def of_graph(graph: Graph) -> list[Chain]:
-    """Every chain from a node with a timer to one that nobody reads; those of the shortest period first."""
+    """Every chain from a node with a timer to a node without readers; the shortest period first."""
     successors = _successors(graph)
     sources = [
         (min(timer["period_ns"] for timer in node["timers"] if timer["period_ns"]), name)
@@ -297,7 +298,7 @@ def of_graph(graph: Graph) -> list[Chain]:
 
 
 def _ways(successors: Mapping[str, list[str]], way: list[str]) -> Iterator[list[str]]:
-    """Every way on from here that comes nowhere twice."""
+    """Every continuation from here that passes no node twice."""
     following = [node for node in dict.fromkeys(successors.get(way[-1], ())) if node not in way]
     if not following:
         yield way
@@ -309,7 +310,7 @@ def _ways(successors: Mapping[str, list[str]], way: list[str]) -> Iterator[list[
 
 
 class Prioritised(Applied):
-    """There is nothing to take back: threads end with their processes."""
+    """Nothing to undo: threads end with their processes."""
 
     def __init__(self, asked: ChainPriorities, trial: Trial) -> None:
         self.asked = asked
@@ -331,7 +332,7 @@ class Prioritised(Applied):
         held = [thread for thread, level in lasting.items() if level in seen[thread.process]]
         missing = next((thread for thread in lasting if thread not in held), None)
         if missing is not None:
-            reason = reason or f"no thread had {asked.policy} {lasting[missing]}, that of {missing.words}"
+            reason = reason or f"no thread had {asked.policy} {lasting[missing]}, the priority of {missing.words}"
         promised = Promised(
             policy=asked.policy,
             chains={chain.name: tuple(thread.words for thread in chain.threads) for chain in asked.chains(graph)},
@@ -345,7 +346,7 @@ class Prioritised(Applied):
         return PrioritiesEvidence(promised=promised, achieved=achieved, reason=reason)
 
     def _seen(self, process: str, window: Window) -> dict[int, int]:
-        """How many threads of the process had each priority with the policy, and no other scheduling meanwhile."""
+        """How many threads of the process had each priority with the policy all the time."""
         found: dict[int, set[int]] = defaultdict(set)
         changed: set[int] = set()
         known: dict[int, tuple[str, int]] = {}
@@ -365,7 +366,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Any] = Kind(
     NAME,
-    "real-time priorities for threads on the chains that matter, higher towards the end of each (PiCAS)",
+    "real-time priorities for threads on important chains, rising along each chain (PiCAS)",
     ChainPriorities,
     words=words,
 )

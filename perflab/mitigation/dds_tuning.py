@@ -1,6 +1,6 @@
 """dds_tuning: deeper queues, larger buffers, shared memory, as far as the middleware has them.
 
-What each middleware has is said by its own module, as `tuning`; what it does not have is refused in one line.
+Each middleware's module lists what it supports, as `tuning`; a setting that it lacks is rejected in one line.
 
 Example:
     --mitigation dds_tuning:depth=1,receive_buffer=1MiB,shared_memory=on
@@ -30,7 +30,7 @@ from perflab.units import format_bytes
 from perflab.workload import Graph, extend
 
 NAME = "dds_tuning"
-DEPTH = "depth"  # which is QoS of the graph; the others are options of middlewares
+DEPTH = "depth"  # which is QoS of the graph; the others are middleware options
 KEEP_ALL = "keep_all"
 
 Buffer = Annotated[int | None, Shown("receive buffer of a socket", "KiB", per=1024)]
@@ -41,35 +41,35 @@ Queue = Annotated[int | None, Shown("depth of queues")]
 @dataclass(frozen=True, kw_only=True)
 class Promised:
     depth: Queue = None
-    """History of every publisher and subscription of the workload that keeps the last messages; null: as the graph
-    says."""
+    """History of every publisher and subscription of the workload that keeps the last messages; null: as in the
+    graph."""
     endpoints: int | None = None
-    """How many these are."""
+    """Number of these publishers and subscriptions."""
     receive_buffer_bytes: Buffer = None
-    """Of a socket, as setsockopt(2) takes it; null: as the middleware does by itself."""
+    """Receive buffer of a socket, as setsockopt(2) takes it; null: the middleware's default."""
     send_buffer_bytes: int | None = None
-    """Likewise of what is sent."""
+    """Send buffer of a socket; null: the middleware's default."""
     shared_memory_processes: Processes = None
     """Processes of the workload that map shared memory; null: not asked for."""
     options: Mapping[str, Mapping[str, str]]
-    """Options that each middleware got beside its own."""
+    """Options that each middleware got in addition to its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Achieved:
     depth: Queue = None
-    """In the graph that the processes of the trial were given; null: not asked for."""
+    """Depth in the graph that the trial's processes received; null: not requested."""
     endpoints: int | None = None
-    """How many of its endpoints have it."""
+    """Number of endpoints with that depth."""
     receive_buffer_bytes: Buffer = None
-    """The largest of any UDP socket of the process that has the smallest, from the kernel (sock_diag); null: not asked
-    for."""
+    """The process with the smallest buffers: the largest of its UDP sockets, from the kernel (sock_diag); null:
+    not requested."""
     send_buffer_bytes: int | None = None
-    """Likewise of what is sent."""
+    """Likewise for send buffers."""
     shared_memory_processes: Processes = None
-    """From /proc/PID/maps; null: not asked for."""
+    """From /proc/PID/maps; null: not requested."""
     shared_memory_files: tuple[str, ...] = ()
-    """What they have mapped."""
+    """Shared memory that the processes mapped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,17 +87,17 @@ class DdsTuning(Mitigation):
     depth: int | None = Field(
         None, ge=1, le=1_000_000, description="history of every publisher and subscription that keeps the last messages"
     )
-    receive_buffer: Bytes | None = Field(None, gt=0, description="receive buffer of sockets, asked of the kernel")
-    send_buffer: Bytes | None = Field(None, gt=0, description="send buffer of sockets, likewise")
+    receive_buffer: Bytes | None = Field(None, gt=0, description="receive buffer of sockets, requested from the kernel")
+    send_buffer: Bytes | None = Field(None, gt=0, description="send buffer of sockets, requested from the kernel")
     high_water: Bytes | None = Field(
-        None, gt=0, description="bytes that a reliable writer keeps unacknowledged before it waits"
+        None, gt=0, description="unacknowledged bytes that a reliable writer keeps before it waits"
     )
     shared_memory: Switch | None = Field(None, description="on or off: messages through memory that processes share")
 
     @model_validator(mode="after")
     def _something(self) -> DdsTuning:
         if not self.asked:
-            raise ValueError(f"nothing is asked for; name {', '.join(type(self).model_fields)}")
+            raise ValueError(f"nothing is set; name {', '.join(type(self).model_fields)}")
         return self
 
     @property
@@ -110,19 +110,20 @@ class DdsTuning(Mitigation):
 
     def check(self, host: Host, graph: Graph, runtime: str) -> None:
         if runtime == "command":
-            raise BadInput(f"{self.label}: the middleware of a command is set by the command; name a graph")
+            raise BadInput(f"{self.label}: a command sets its own middleware; use a graph")
         if self.of_middlewares:
             require_processes(self.label, runtime)
         if self.receive_buffer or self.send_buffer:
-            buffers_of(())  # whether the kernel will say what it granted
+            buffers_of(())  # whether the kernel can report what it granted
         if self.depth is not None and not self.changed(graph):
-            raise BadInput(f"{self.label}: depth: every queue of the workload has a depth of {self.depth} already")
+            raise BadInput(f"{self.label}: depth: every queue of the workload already has a depth of {self.depth}")
 
     def tuned(self, middlewares: tuple[Middleware, ...]) -> tuple[Middleware, ...]:
         return tuple(replace(m, options={**m.options, **self.options_for(m)}) for m in middlewares)
 
     def options_for(self, middleware: Middleware) -> dict[str, str]:
-        """What it sets of a middleware. Raises BadInput for what that does not have, or has already."""
+        """The middleware options that it sets. Raises BadInput for options that the middleware lacks, or already
+        has."""
         known = MIDDLEWARES[middleware.kind].tuning if middleware.kind in MIDDLEWARES else {}
         options: dict[str, str] = {}
         for key, value in self.of_middlewares.items():
@@ -132,7 +133,7 @@ class DdsTuning(Mitigation):
             options |= known[key](value)
         if options and all(middleware.options.get(key) == value for key, value in options.items()):
             given = ", ".join(f"{key}={value}" for key, value in options.items())
-            raise BadInput(f"{self.label}: middleware {middleware.name} has {given} already; leave one of both out")
+            raise BadInput(f"{self.label}: middleware {middleware.name} already has {given}; leave one of both out")
         return options
 
     def extend(self, graph: Graph) -> Graph:
@@ -144,7 +145,7 @@ class DdsTuning(Mitigation):
         return Graph(document)
 
     def changed(self, graph: Graph) -> int:
-        """How many queues have another depth in the graph."""
+        """How many queues have a different depth in the graph."""
         return sum(depth_of(endpoint) != self.depth for endpoint, _ in _queues(graph.document))
 
     def begin(self, trial: Trial) -> Applied:
@@ -152,7 +153,7 @@ class DdsTuning(Mitigation):
 
 
 def depth_of(endpoint: Mapping[str, Any]) -> int:
-    """A graph may leave out what ROS 2 has by itself."""
+    """A graph may omit ROS 2's defaults."""
     return int(endpoint["qos"].get(DEPTH) or extend.DEFAULT_QOS[DEPTH])
 
 
@@ -169,7 +170,7 @@ def _queues(document: Mapping[str, Any]) -> list[tuple[dict[str, Any], str]]:
 
 
 class Tuned(Applied):
-    """There is nothing to take back: what is tuned ends with the trial's processes."""
+    """Nothing to undo: the tuning ends with the trial's processes."""
 
     def __init__(self, asked: DdsTuning, trial: Trial) -> None:
         self.asked = asked
@@ -213,19 +214,19 @@ class Tuned(Applied):
                 if got is None:
                     return f"a process has no UDP socket that could have a {what} buffer of {format_bytes(wanted)}"
                 return (
-                    f"a process has {what} buffers of {format_bytes(got)} at most, and {format_bytes(wanted)} were "
-                    f"promised; net.core.{what[0] if what == 'receive' else 'w'}mem_max limits them"
+                    f"a process has {what} buffers of at most {format_bytes(got)}, but {format_bytes(wanted)} "
+                    f"were promised; net.core.{what[0] if what == 'receive' else 'w'}mem_max limits them"
                 )
         wanted, got = promised.shared_memory_processes, achieved.shared_memory_processes
         if wanted is not None and got != wanted:
-            return f"{got} processes have mapped shared memory, and {wanted} were promised to"
+            return f"{got} processes have mapped shared memory, but {wanted} were promised to"
         if promised.depth is not None and achieved.endpoints != promised.endpoints:
             return f"{achieved.endpoints} of {promised.endpoints} queues have a depth of {promised.depth}"
         return None
 
 
 def _least_of_largest(buffers: Mapping[int, list[tuple[int, int]]], which: int) -> int | None:
-    """A process has sockets for discovery, too, which may be smaller; None where one has no socket at all."""
+    """The largest buffer, since discovery sockets may have smaller ones; None if a process has no socket."""
     largest = [max((of[which] for of in sockets), default=None) for sockets in buffers.values()]
     known = [size for size in largest if size is not None]
     return min(known) if known and len(known) == len(largest) else None
@@ -242,7 +243,7 @@ def words(given: Mapping[str, Any]) -> str:
 
 KIND: Kind[Any] = Kind(
     NAME,
-    "depth of queues, buffers of sockets, a writer's high-water mark, shared memory: what each middleware has of them",
+    "queue depth, socket buffers, a writer's high-water mark, shared memory: as far as each middleware supports them",
     DdsTuning,
     words=words,
     gently=("depth=20",),

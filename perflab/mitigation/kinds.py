@@ -1,4 +1,4 @@
-"""All mitigations by name, and all that a treatment can have."""
+"""All mitigations by name, and everything that a treatment can have."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from perflab.plugins import Registry
 from perflab.registry import Kind
 
 REGISTRY: Registry[Kind[Condition]] = Registry("mitigation", "perflab.mitigation", Kind)
-# Conditions and mitigations: what stands by its name in treatments, factors, plans and evidence.
+# Conditions and mitigations: everything that treatments, factors, plans and evidence refer to by name.
 PARTS: Mapping[str, Kind[Condition]] = ChainMap(cast(Any, CONDITIONS), cast(Any, REGISTRY))

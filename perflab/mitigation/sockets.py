@@ -1,4 +1,4 @@
-"""The receive buffers of UDP sockets, as the kernel has them: sock_diag(7), which anybody may ask."""
+"""The receive buffers of UDP sockets, as reported by the kernel: sock_diag(7), which needs no privileges."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _NOT_OF_MIDDLEWARES = ("perflab", "lttng-ust-", "shm-ust-consumer-")
 def buffers_of(pids: Iterable[int]) -> dict[int, list[tuple[int, int]]]:
     """Receive and send buffer, in bytes as setsockopt(2) takes them, of each UDP socket of these processes.
 
-    The kernel doubles what it is asked for, for its own bookkeeping. Raises Unavailable where it does not say.
+    The kernel doubles the requested size for its own bookkeeping. Raises Unavailable if it does not report them.
     """
     by_inode = dict(_udp_sockets())
     return {pid: [by_inode[inode] for inode in _inodes(pid) if inode in by_inode] for pid in pids}
 
 
 def _inodes(pid: int) -> Iterator[int]:
-    """Of the sockets that a process has open; none of one that has ended."""
+    """The inodes of a process's open sockets; none for a process that has ended."""
     try:
         entries = list((PROC / str(pid) / "fd").iterdir())
     except OSError:
@@ -60,7 +60,7 @@ def _udp_sockets() -> Iterator[tuple[int, tuple[int, int]]]:
                 asking.send(_HEADER.pack(_HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, flags, 1, 0) + request)
                 yield from _answers(asking)
         except OSError as error:
-            raise Unavailable(f"the kernel does not say which buffers sockets have: {error}") from error
+            raise Unavailable(f"the kernel does not report socket buffers: {error}") from error
 
 
 def _answers(asking: socket.socket) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -90,8 +90,8 @@ def _socket(body: memoryview) -> tuple[int, tuple[int, int]] | None:
 
 
 def shared_files_of(pid: int) -> set[str]:
-    """The files in shared memory that a process has mapped, but for perflab's own and LTTng's, which come with a trace;
-    none of one that has ended."""
+    """The shared-memory files that a process has mapped, except perflab's own and LTTng's, which come with a trace;
+    none for a process that has ended."""
     try:
         text = (PROC / str(pid) / "maps").read_text(encoding="utf-8", errors="replace")
     except OSError:

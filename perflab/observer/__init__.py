@@ -1,4 +1,4 @@
-"""Observers: what records beside the workload's own measurement. Each is one module with a KIND."""
+"""Observers, which record beside the workload's own measurement. Each is one module with a KIND."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ class Artifact:
 
 
 class Observation:
-    """What an observer does in one trial. This one does nothing: perflab-node itself records."""
+    """An observer in one trial. This one does nothing: perflab-node itself records."""
 
     def start(self) -> None:
-        """All processes run and are matched."""
+        """Called when all processes run and are matched."""
 
     def stop(self) -> list[Artifact]:
-        """After the measured part; always called, and once."""
+        """Called once after the measured part, in any case."""
         return []
 
 
 class Observer(Specification, ABC):
-    """Something that records during a trial, as a value: any number of trials may have it.
+    """A recorder for trials, as a value: any number of trials may have it.
 
     The order within a trial: begin - the workload starts and is matched - start - the measured part - stop.
     """
 
     required: Switch = Field(
         default=True,
-        description="off: run without what this machine does not allow, and say what is missing",
+        description="off: run without what this machine does not allow, and report what is missing",
     )
 
-    on_virtual: ClassVar[str | None] = None  # why it cannot be there in virtual time
-    on_command: ClassVar[str | None] = None  # why it cannot be there with a command
+    on_virtual: ClassVar[str | None] = None  # why it cannot run in virtual time
+    on_command: ClassVar[str | None] = None  # why it cannot run with a command
 
     @property
     def extra(self) -> bool:
-        """Whether it disturbs so much that it gets trials of its own, which enter no statistics."""
+        """Whether it disturbs so much that it gets its own trials, which are excluded from statistics."""
         return False
 
     def check(self, host: Host, runtime: str) -> None:
-        """Before anything starts: can it be done here, on this runtime? Raises Unavailable or BadInput."""
+        """Checks, before anything starts, whether it can run here, on this runtime. Raises Unavailable or BadInput."""
         if runtime == "virtual" and self.on_virtual is not None:
             raise Unavailable(f"{self.name}: {self.on_virtual}; use a real middleware")
         if runtime == "command" and self.on_command is not None:
-            raise BadInput(f"{self.name}: {self.on_command}, and this workload is a command")
+            raise BadInput(f"{self.name}: {self.on_command}, but this workload is a command")
 
     def possible(self, host: Host, runtime: str) -> tuple[Self | None, str | None]:
-        """As much of it as can be done here, and what is missing for the rest. Raises BadInput."""
+        """The part of it that can run here, and what is missing for the rest. Raises BadInput."""
         try:
             self.check(host, runtime)
         except Unavailable as error:
@@ -76,32 +76,33 @@ class Observer(Specification, ABC):
         return self, None
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
-        """Adds what perflab-node itself shall record to a node's configuration (docs/formats.md, section 2)."""
+        """Adds what perflab-node itself must record to a node's configuration (docs/formats.md, section 2)."""
 
     def begin(self, trial: Trial) -> Observation:
-        """Before the processes start, e.g. to change `trial.launch`. Raises Unavailable, leaving nothing behind."""
+        """Called before the processes start, e.g. to change `trial.launch`. Raises Unavailable, leaving nothing
+        behind."""
         del trial
         return Observation()
 
     @classmethod
     def histograms(cls, directory: Path, checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Histogram]:
         """The times that it recorded in a trial, by the names of their metrics, from the trial's folder and the last
-        checkpoints of its processes; without those that it did not. Raises HistogramError, or one of DAMAGE."""
+        checkpoints of its processes; without missing ones. Raises HistogramError, or one of DAMAGE."""
         del directory, checkpoints
         return {}
 
     @classmethod
     def remarks(cls, directory: Path, threads: Sequence[results.ThreadGroup]) -> Sequence[str]:
-        """What to know of what it recorded in a trial, from the trial's folder and its threads. Raises one of DAMAGE,
+        """Remarks on what it recorded in a trial, from the trial's folder and its threads. Raises one of DAMAGE,
         BadInput, OSError."""
         del directory, threads
         return ()
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str | None:
-        """What it recorded in a trial, for a smoke test, in words; None where only the trial itself can be judged.
+        """A description of its records of a trial, for a smoke test; None if only the trial itself can be judged.
 
-        `artifact` finds a file that it left, by its kind. Raises NotAsExpected, also where something is not there.
+        `artifact` finds one of its files, by kind. Raises NotAsExpected, also if something is missing.
         """
         del trial, artifact
         return None

@@ -1,6 +1,6 @@
 """`allocations`: how often the processes of the workload, and each of their threads, allocate.
 
-A library that counts is preloaded into them; perflab-node finds it and adds the counts to its resource records
+A counting library is preloaded into them; perflab-node finds it and adds the counts to its resource records
 (docs/formats.md, section 4).
 """
 
@@ -31,14 +31,15 @@ PRELOAD = "LD_PRELOAD"
 
 
 class Allocations(Observer):
-    """Preloads the counting library into every process of the workload, before whatever is preloaded already."""
+    """Preloads the counting library into every process of the workload, before other preloaded libraries."""
 
     name: ClassVar[str] = "allocations"
     on_virtual: ClassVar[str | None] = "resources are not recorded on virtual"
     on_command: ClassVar[str | None] = "perflab-node counts them"
 
     call_sites: Switch = Field(
-        default=False, description="from where, too: functions per thread; some microseconds of each allocation"
+        default=False,
+        description="also record where, i.e. functions per thread; costs some microseconds per allocation",
     )
 
     def check(self, host: Host, runtime: str) -> None:
@@ -46,7 +47,7 @@ class Allocations(Observer):
         library = _library(native.find())
         if not library.is_file():
             raise Unavailable(f"{library.name} is not in {library.parent}; build it with `make` in the perflab folder")
-        # The dynamic linker takes both for the end of a name, and knows no quotes.
+        # The dynamic linker takes both for the end of a name, and has no quotes.
         if any(letter in str(library) for letter in " :"):
             raise Unavailable(
                 f"{self.name}: {PRELOAD} cannot name {library}: install perflab in a path without ' ', ':'"

@@ -1,7 +1,7 @@
-"""`cpu_profile`: where the processor's time goes in the processes of the workload, by perf.
+"""`cpu_profile`: where the processes of the workload spend CPU time, recorded by perf.
 
-perf begins when the workload is matched and ends when its processes have ended; the folder `profile` of the trial then
-is what `perflab profile --show` reads (docs/profiling.md).
+perf begins when the workload is matched and ends when its processes have ended; then `perflab profile --show` can read
+the trial's folder `profile` (docs/profiling.md).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CpuProfile(Observer):
     """Leaves flame graphs, a table of families and perf.data in the trial's folder."""
 
     name: ClassVar[str] = "cpu_profile"
-    on_virtual: ClassVar[str | None] = "on virtual no time passes that could be sampled"
+    on_virtual: ClassVar[str | None] = "virtual time cannot be sampled"
 
     frequency: int = Field(
         default=DEFAULT_FREQUENCY_HZ,
@@ -50,20 +50,20 @@ class CpuProfile(Observer):
         description="samples per second and CPU (default: 999)",
     )
     call_graph: CallGraph = Field(
-        default=DEFAULT_CALL_GRAPH, description="how stacks are found: dwarf, fp or lbr (default: dwarf)"
+        default=DEFAULT_CALL_GRAPH, description="how stacks are unwound: dwarf, fp or lbr (default: dwarf)"
     )
     stack: Bytes = Field(
         default=DEFAULT_STACK_BYTES,
         validate_default=False,
-        description="how much of each stack is copied for dwarf, up to 65528 (default: 8KiB)",
+        description="bytes of each stack to copy for dwarf, up to 65528 (default: 8KiB)",
     )
     trials: Literal["extra", "all"] = Field(
         default="extra",
-        description="extra: in trials of its own, which enter no statistics; all: in all trials (default: extra)",
+        description="extra: in its own trials, which are excluded from statistics; all: in all trials (default: extra)",
     )
     system: Switch = Field(default=False, description="all processes on all CPUs (default: off)")
     keep_raw: Switch = Field(default=True, description="keep perf.data (default: on)")
-    families: str = Field(default="", description="a file with rules of yours for families (default: none)")
+    families: str = Field(default="", description="a file with your own rules for families (default: none)")
 
     @field_validator("stack")
     @classmethod
@@ -117,7 +117,7 @@ class Sampled(Observation):
         self._asked = asked
         self._trial = trial
         self._plan = asked.plan()
-        self._attached: Attached | None = None  # until the workload is there
+        self._attached: Attached | None = None  # None until the workload runs
 
     def start(self) -> None:
         from perflab.profile.record import Attached
@@ -131,7 +131,7 @@ class Sampled(Observation):
 
         attached, keep_raw = self._attached, self._asked.keep_raw
         if attached is None or attached.began_ns is None:
-            return []  # the trial ended before the workload was there
+            return []  # the trial ended before the workload ran
         attached.end()
         folder, rules = self._trial.directory / FOLDER, self._asked.rules()
         profile = result.analyse(folder, self._plan.perf, attached.recording, rules, keep_raw=keep_raw)

@@ -1,9 +1,8 @@
-"""`cyclictest`: how late the kernel wakes a thread of high priority on the same CPUs, by rt-tests' program.
+"""`cyclictest`: how late the kernel wakes a high-priority thread on the same CPUs, measured by rt-tests' program.
 
-No timer of an executor can be better, where both have the same policy, priority and CPUs: `like=executors` takes theirs
-as the kernel says them, and where they differ that is said. What a timer is later than this is its executor's delay, or
-the wait for threads with a higher priority. It changes nothing of the machine (`--default-system`): idle states stay as
-the trial has them.
+No executor timer can be better with the same policy, priority and CPUs: `like=executors` copies those from the kernel,
+and reports differences. The lateness of a timer beyond this is caused by its executor, or by threads with a higher
+priority. It changes nothing on the machine (`--default-system`): idle states stay as the trial has them.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ if TYPE_CHECKING:
 
 NAME = "cyclictest"
 FILE = Path(NAME) / "histograms.json"
-LONGEST_US = 200_000  # of the histograms; with what is beyond it cyclictest tells how many there were, and the greatest
+LONGEST_US = 200_000  # range of the histograms; of longer latencies cyclictest reports only the count and the maximum
 
 
-THREADS = Path(NAME) / "threads.json"  # how its threads were scheduled
+THREADS = Path(NAME) / "threads.json"  # the scheduling of its threads
 REAL_TIME = ("FIFO", "RR")
-STARTS_WITHIN_S = 5.0  # a thread that is on its CPU and has not its policy yet may starve for a second
+STARTS_WITHIN_S = 5.0  # a thread that is on its CPU but does not have its policy yet may starve for a second
 _STEP_S = 0.02
 _NO_NUMBER = re.compile(r"-?\bnan\b")
 _POLICIES = {os.SCHED_OTHER: "OTHER", os.SCHED_FIFO: "FIFO", os.SCHED_RR: "RR"}
@@ -49,7 +48,7 @@ _POLICIES = {os.SCHED_OTHER: "OTHER", os.SCHED_FIFO: "FIFO", os.SCHED_RR: "RR"}
 
 @dataclass(frozen=True, order=True)
 class Scheduling:
-    """Of one or several threads alike, as the kernel says it."""
+    """Scheduling shared by one or several threads, as the kernel reports it."""
 
     policy: str
     priority: int
@@ -62,7 +61,7 @@ class Scheduling:
         return f"{self.policy}{level} on {cpu_words(self.cpus)}"
 
     def is_floor_of(self, other: Scheduling) -> bool:
-        """FIFO and RR differ only among threads of one priority."""
+        """FIFO and RR differ only among threads of equal priority."""
         of_time = self.policy in REAL_TIME and other.policy in REAL_TIME
         alike = of_time or self.policy == other.policy
         return alike and (self.priority, self.cpus) == (other.priority, other.cpus)
@@ -79,11 +78,11 @@ class Cyclictest(Observer):
         validate_default=False,
         ge=100_000,
         le=NS_PER_S,
-        description="from one wake-up of a thread to its next, 100us to 1s (default: 1ms)",
+        description="time from one wake-up of a thread to its next, 100us to 1s (default: 1ms)",
     )
     like: Literal["executors"] | None = Field(
         default=None,
-        description="executors: with the policy, the priority and the CPUs of the threads that run callbacks, whatever "
+        description="executors: copy the policy, priority and CPUs of the threads that run callbacks, whatever "
         "these are in a trial",
     )
     policy: Literal["OTHER", "FIFO", "RR"] = Field(default="FIFO", description="scheduling policy of its threads")
@@ -94,7 +93,7 @@ class Cyclictest(Observer):
         description="1 to 99 with FIFO and RR (default 99, above all others), 0 with OTHER",
     )
     cpus: Cpus = Field(
-        default_factory=allowed_cpus, description="one thread on each (default: all that perflab may use)"
+        default_factory=allowed_cpus, description="CPUs, with one thread on each (default: all that perflab may use)"
     )
 
     @model_validator(mode="after")
@@ -111,8 +110,8 @@ class Cyclictest(Observer):
         find()
         if self.like is None and self.priority and not host.may_be_real_time(self.priority):
             raise Unavailable(
-                f"{NAME}: this user may not have {self.policy} {self.priority}; run as root, set `rtprio 99` in "
-                "/etc/security/limits.d/perflab.conf, or take policy=OTHER"
+                f"{NAME}: this user may not use {self.policy} {self.priority}; run as root, set `rtprio 99` in "
+                "/etc/security/limits.d/perflab.conf, or use policy=OTHER"
             )
 
     def begin(self, trial: Trial) -> Observation:
@@ -126,7 +125,7 @@ class Cyclictest(Observer):
 
     @classmethod
     def remarks(cls, directory: Path, threads: Sequence[results.ThreadGroup]) -> Sequence[str]:
-        """Where it is no floor of the executors' timers."""
+        """Why it is not a lower bound of the executors' timers."""
         if not (directory / THREADS).is_file():
             return ()
         own = Scheduling(**(read := read_json(directory / THREADS)) | {"cpus": tuple(read["cpus"])})
@@ -135,7 +134,7 @@ class Cyclictest(Observer):
         if not others:
             return ()
         said = "; ".join(one.words for one in others)
-        return (f"it ran with {own.words}, and executors with {said}: it is no floor of their timers",)
+        return (f"it ran with {own.words}, but executors with {said}: it is not a lower bound of their timers",)
 
     @classmethod
     def recorded(cls, trial: results.Trial, artifact: Callable[[str], Path]) -> str:
@@ -156,7 +155,7 @@ class Running(Observation):
     def start(self) -> None:
         wanted = self._wanted()
         self._file.parent.mkdir(exist_ok=True)
-        # Of OTHER nothing may be said of a priority: cyclictest takes any word of it for FIFO.
+        # For OTHER no priority may be given: cyclictest takes any priority for FIFO.
         priority = (f"--priority={wanted.priority}",) if wanted.policy in REAL_TIME else ()
         self._program = self._trial.start(
             NAME,
@@ -177,13 +176,13 @@ class Running(Observation):
         found = sorted(self._executors())
         if len(found) != 1:
             said = "; ".join(one.words for one in found) or "none is known"
-            raise PerflabError(f"{NAME}: like=executors needs executors that are scheduled alike: {said}")
+            raise PerflabError(f"{NAME}: like=executors needs executors with the same scheduling: {said}")
         if found[0].policy not in (*REAL_TIME, "OTHER"):
-            raise PerflabError(f"{NAME}: it has no threads with {found[0].policy}, which executors have")
+            raise PerflabError(f"{NAME}: it has no threads with {found[0].policy}, the executors' policy")
         return found[0]
 
     def _executors(self) -> set[Scheduling]:
-        """As each was asked for, which a process makes sure of before the measured part; else as its process is."""
+        """The requested scheduling, which a process verifies before the measured part; else that of its process."""
         found = set()
         for name, pid in self._trial.processes.items():
             given = read_json(self._trial.directory / "processes" / f"{name}.config.json")
@@ -202,7 +201,7 @@ class Running(Observation):
         return found
 
     def _read_back(self, program: Companion, wanted: Scheduling) -> None:
-        """How its threads are scheduled, from the kernel. Raises PerflabError where they are not as they shall be."""
+        """The scheduling of its threads, from the kernel. Raises PerflabError if it differs from the request."""
         found: list[Scheduling] = []
         for _ in range(round(STARTS_WITHIN_S / _STEP_S)):
             found = [] if program.pid is None else _threads_of(program.pid)
@@ -211,15 +210,15 @@ class Running(Observation):
             self._trial.wait(_STEP_S)
         else:
             said = "; ".join(one.words for one in sorted(set(found))) or "none"
-            raise PerflabError(f"{NAME}: its threads shall be {wanted.words}, and are {said}; see {program.log}")
+            raise PerflabError(f"{NAME}: its threads must be {wanted.words}, but are {said}; see {program.log}")
         write_json(self._trial.directory / THREADS, asdict(wanted))
 
     def stop(self) -> list[Artifact]:
         if self._program is None:
-            return []  # the trial ended before the workload was there
+            return []  # the trial ended before the workload ran
         self._program.stop()
         if not self._file.is_file():
-            raise PerflabError(f"it wrote no {self._file}; its words are in {self._program.log}")
+            raise PerflabError(f"it wrote no {self._file}; its output is in {self._program.log}")
         return [Artifact(self._file, NAME)]
 
 
@@ -229,7 +228,7 @@ def find() -> Path:
 
 
 def _threads_of(pid: int) -> list[Scheduling]:
-    """Of the threads that measure, all but the first; those that end meanwhile are left out."""
+    """The measuring threads, i.e. all but the first; without those that end meanwhile."""
     found = []
     for tid in (tid for tid, _ in processes.threads_of(pid) if tid != pid):
         with contextlib.suppress(ProcessLookupError):
@@ -244,17 +243,17 @@ def _scheduling_of(tid: int) -> Scheduling:
 
 
 def merged(path: Path) -> Histogram:
-    """Of all threads of a file of its, in ns. Raises one of DAMAGE, OSError."""
+    """The latencies of all threads in one of its files, in ns. Raises one of DAMAGE, OSError."""
     from perflab.statistics import histogram as hg
 
-    # The average of no wake-up is written as -nan, which is no JSON.
+    # The average over no wake-ups is written as -nan, which is not JSON.
     document = json.loads(_NO_NUMBER.sub("null", path.read_text("utf-8")))
     return hg.merge(_of_thread(thread) for thread in document["thread"].values())
 
 
 def _of_thread(thread: Mapping[str, Any]) -> Histogram:
-    """It counts whole microseconds, of which the middle is taken. What is beyond its histogram is
-    taken as its maximum, the only one that it tells."""
+    """It counts whole microseconds; the middle of each is used. Latencies beyond its histogram count as its maximum,
+    the only one that it reports."""
     from perflab.statistics import histogram as hg
 
     counts = {int(us): int(n) for us, n in thread["histogram"].items()}
@@ -264,5 +263,5 @@ def _of_thread(thread: Mapping[str, Any]) -> Histogram:
 
 
 KIND: Kind[Observer] = Kind(
-    NAME, "how late the kernel wakes threads of high priority: the floor of all timers", Cyclictest
+    NAME, "how late the kernel wakes high-priority threads: the lower bound of all timers", Cyclictest
 )

@@ -1,7 +1,7 @@
-"""`hiccup`: how much longer a sleeping thread of each process sleeps than it asked for.
+"""`hiccup`: how much longer than requested a thread of each process sleeps.
 
-It shows what the machine does to a thread that has nothing to do with the middleware: latencies of that size are not
-the middleware's. perflab-node does it itself (docs/formats.md, section 2); this observer switches it on.
+It shows what the machine does to a thread that is independent of the middleware: latencies of that size are not the
+middleware's. perflab-node measures it (docs/formats.md, section 2); this observer enables it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 
 PARTS = ("hiccup_waited", "hiccup_woken_late")
-"""Of how much too long it slept, where the kernel tells: it was ready, and another thread had its CPU; and the rest, in
-which nobody had woken it yet: the timer came late, for interrupts were off, or hardware or a hypervisor had the CPU."""
+"""Parts of its oversleep, if the kernel reports them: it was ready, but another thread had its CPU; and the
+rest, before it was woken: the timer was late, because interrupts were off, or because hardware or a
+hypervisor had the CPU."""
 
 
 class Hiccup(Observer):
@@ -41,7 +42,7 @@ class Hiccup(Observer):
         validate_default=False,
         ge=10_000,
         le=NS_PER_S,
-        description="how long the thread sleeps again and again, 10us to 1s (default: 1ms)",
+        description="length of each sleep of the thread, 10us to 1s (default: 1ms)",
     )
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
@@ -49,12 +50,12 @@ class Hiccup(Observer):
 
     @classmethod
     def histograms(cls, directory: Path, checkpoints: Sequence[Mapping[str, Any]]) -> Mapping[str, Histogram]:
-        """Of all processes together."""
+        """All processes together."""
         from perflab.statistics import histogram as hg
 
         del directory
         found = {name: [h for c in checkpoints if (h := c.get(name)) is not None] for name in (cls.name, *PARTS)}
-        # The parts of one process alone would be of fewer wake-ups than the whole.
+        # The parts of one process alone would cover fewer wake-ups than the whole.
         whole = {name: of for name, of in found.items() if of and len(of) == len(found[cls.name])}
         return {name: hg.merge(hg.from_records(of)) for name, of in whole.items()}
 
@@ -66,4 +67,4 @@ class Hiccup(Observer):
         return f"{format_count(found.count)} wake-ups, p99 {format_time(found.p99)}"
 
 
-KIND: Kind[Observer] = Kind("hiccup", "how much too long a sleeping thread of each process sleeps", Hiccup)
+KIND: Kind[Observer] = Kind("hiccup", "how much longer than requested a thread of each process sleeps", Hiccup)

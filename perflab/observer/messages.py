@@ -1,7 +1,7 @@
-"""`messages`: every message of the workload, one by one: its times at both ends, and what was in it.
+"""`messages`: every message of the workload: its times at both ends, and its content.
 
-perflab-node writes them down where they are sent and received (docs/observers.md): no endpoint is added, so who is
-matched with whom, and how a message goes, stays as it is without this observer.
+perflab-node records messages where they are sent and received (docs/observers.md): this adds no endpoint, so matching
+and delivery are the same as without this observer.
 """
 
 from __future__ import annotations
@@ -28,23 +28,27 @@ _TABLE = "messages"
 
 
 class Messages(Observer):
-    """Writes messages.parquet and publications.parquet, and beside the records of each process what was in them."""
+    """Writes messages.parquet and publications.parquet, and the content beside the records of each process."""
 
     name: ClassVar[str] = "messages"
-    on_command: ClassVar[str | None] = "perflab-node writes them down"
+    on_command: ClassVar[str | None] = "perflab-node records them"
 
-    topics: Names = Field(default=(), description="these topics and services alone (default: all of the workload)")
-    contents: Switch = Field(default=True, description="what is in the messages of topics, too; off: their times alone")
+    topics: Names = Field(
+        default=(), description="record only these topics and services (default: all of the workload)"
+    )
+    contents: Switch = Field(
+        default=True, description="also record the content of messages on topics; off: only their times"
+    )
     limit: Bytes = Field(
         default=256 << 20,
         gt=0,
-        description="the most that is written of each process; what comes later is counted (default: 256MiB)",
+        description="most bytes written by each process; later messages are only counted (default: 256MiB)",
     )
     buffer: Bytes = Field(
         default=8 << 20,
         gt=0,
         le=LARGEST_BUFFER,
-        description="memory of each process for what is still to be written, or 4 messages (default: 8MiB)",
+        description="memory of each process for unwritten records, at least 4 messages (default: 8MiB)",
     )
 
     @field_validator("topics")
@@ -52,7 +56,7 @@ class Messages(Observer):
     def _absolute(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
         for topic in topics:
             if not topic.startswith("/"):
-                raise ValueError(f"{topic!r} is no full name of a topic; right would be '/{topic}'")
+                raise ValueError(f"{topic!r} is not a full topic name; use '/{topic}'")
         return topics
 
     def configure(self, configuration: dict[str, Any], native: Native) -> None:
@@ -80,12 +84,12 @@ class Messages(Observer):
         received = trial.totals.received
         rows = int(pl.scan_parquet(artifact(_TABLE)).select(pl.col("counted").sum()).collect().item())
         if rows != received:
-            raise NotAsExpected(f"{rows} messages were written down, {received} were received")
-        return f"{format_count(rows)} messages written down, as many as were received"
+            raise NotAsExpected(f"{rows} messages were recorded, but {received} were received")
+        return f"{format_count(rows)} messages recorded, as many as were received"
 
 
 class Written(Observation):
-    """One trial, whose processes have ended when it is stopped."""
+    """One trial; its processes have ended when it is stopped."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -104,4 +108,4 @@ class Written(Observation):
         ]
 
 
-KIND: Kind[Observer] = Kind("messages", "every message one by one: its times, and what was in it", Messages)
+KIND: Kind[Observer] = Kind("messages", "every message: its times, and its content", Messages)

@@ -1,8 +1,8 @@
-"""`monitor`: what the threads of the trial and the CPUs did, as tables.
+"""`monitor`: activity of the trial's threads and of the CPUs, as tables.
 
-perflab-monitor runs in every trial that has conditions to verify; this observer asks for it in all trials, chooses its
-interval, and keeps what it saw. The trial starts it with `interval_ns`, or with a shorter interval where conditions
-need one; the tables have the interval that was asked for.
+perflab-monitor runs in every trial with conditions to verify; this observer requests it for all trials, chooses its
+interval, and keeps its samples. The trial starts it with `interval_ns`, or with a shorter interval if conditions need
+one; the tables have the requested interval.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Monitor(Observer):
     """Writes monitor_threads.parquet and monitor_cpus.parquet."""
 
     name: ClassVar[str] = "monitor"
-    on_virtual: ClassVar[str | None] = "on virtual there are no threads to watch"
+    on_virtual: ClassVar[str | None] = "virtual trials have no threads to sample"
 
     interval: DurationNs = Field(
         default=100_000_000,
         validate_default=False,
         ge=10_000_000,
         le=10 * NS_PER_S,
-        description="between two samples, 10ms to 10s (default: 100ms)",
+        description="time between two samples, 10ms to 10s (default: 100ms)",
     )
 
     def check(self, host: Host, runtime: str) -> None:
@@ -54,12 +54,12 @@ class Monitor(Observer):
 
         table = pl.read_parquet(artifact("table"))
         if not table.height:
-            raise NotAsExpected("no thread was watched")
+            raise NotAsExpected("no thread was sampled")
         return f"{format_count(table.height)} rows on threads"
 
 
 class Samples(Observation):
-    """Those of one trial, as tables."""
+    """The samples of one trial, as tables."""
 
     def __init__(self, interval_ns: int, trial: Trial) -> None:
         self._interval_ns = interval_ns

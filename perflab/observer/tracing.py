@@ -1,7 +1,7 @@
-"""`tracing`: what the processes of the workload and the scheduler did, event by event, as a trace (docs/recording.md).
+"""`tracing`: every event of the workload's processes and of the scheduler, as a trace (docs/recording.md).
 
-The session begins before the processes start, because a trace without their events of initialisation has no names, and
-ends after they have ended. perflab-node emits `ros2:*` only where this observer asks for it.
+The session begins before the processes start, because a trace without their initialisation events has no names, and
+ends after they have ended. perflab-node emits `ros2:*` only for this observer.
 """
 
 from __future__ import annotations
@@ -38,39 +38,42 @@ class Tracing(Observer):
     """Writes the folder trace/ of the trial."""
 
     name: ClassVar[str] = "tracing"
-    on_virtual: ClassVar[str | None] = "on virtual there is nothing to trace"
+    on_virtual: ClassVar[str | None] = "virtual trials have nothing to trace"
 
     scheduler: Literal["auto", "perf_event", "ebpf", "lttng", "none"] = Field(
         default="auto",
-        description="scheduler events by LTTng's kernel modules, ebpf or perf_event; auto: the first that is there",
+        description="source of scheduler events: LTTng's kernel modules, ebpf or perf_event; auto: the first available",
     )
     processes: Literal["tree", "system"] = Field(
-        default="tree", description="scheduler events of what perflab started and of who stood in its way, or of all"
+        default="tree",
+        description="scheduler events of perflab's descendants and of threads that delayed them, or of all threads",
     )
     locks: Switch = Field(
         default=False,
-        description="where threads wait for locks and who holds them, by ebpf; each system call of the machine pays",
+        description="record where threads wait for locks and which threads hold them, with ebpf; this slows every "
+        "system call of the machine",
     )
     trials: Literal["extra", "all"] = Field(
-        default="extra", description="extra: one more trial per treatment, in no statistics; all: every trial"
+        default="extra", description="extra: one more trial per treatment, excluded from statistics; all: every trial"
     )
     events: Names = Field(
         default=_DEFAULT.events,
-        description=f"of user space, as LTTng's patterns (default: {', '.join(_DEFAULT.events)})",
+        description=f"user-space events, as LTTng patterns (default: {', '.join(_DEFAULT.events)})",
     )
     contexts: Names = Field(
-        default=_DEFAULT.contexts, description="LTTng's (default: vpid, vtid); procname is a third of the file"
+        default=_DEFAULT.contexts,
+        description="LTTng contexts (default: vpid, vtid); procname makes a third of the file",
     )
-    buffer: Bytes = Field(default=_DEFAULT.buffer_bytes, gt=0, description="of user space, per CPU")
-    scheduler_buffer: Bytes = Field(default=4 << 20, gt=0, description="of scheduler events, per CPU")
+    buffer: Bytes = Field(default=_DEFAULT.buffer_bytes, gt=0, description="buffer size for user-space events, per CPU")
+    scheduler_buffer: Bytes = Field(default=4 << 20, gt=0, description="buffer size for scheduler events, per CPU")
     snapshot: Switch = Field(
         default=False, description="flight recorder: the buffers are overwritten, and written at the end"
     )
 
     paths: str | None = Field(
         default=None,
-        description="named paths with objectives that each trace is asked for: a paths file, or a name of the catalog; "
-        "default: those of the catalog by the workload's name",
+        description="named paths with objectives to evaluate in each trace: a paths file, or a catalog name; "
+        "default: those in the catalog under the workload's name",
     )
 
     @property
@@ -108,7 +111,7 @@ class Tracing(Observer):
             )
 
     def possible(self, host: Host, runtime: str) -> tuple[Self | None, str | None]:
-        """Without rights to the scheduler's events, user space alone."""
+        """Without access to the scheduler's events, only user space."""
         found, missing = super().possible(host, runtime)
         if found is not None or self.scheduler != AUTO:
             return found, missing
@@ -121,7 +124,7 @@ class Tracing(Observer):
 
     def begin(self, trial: Trial) -> Observation:
         recording = Recording(trial.directory / FOLDER, self.settings, start=trial.start, native=trial.native)
-        # Everything of a trial descends from us: the workload, the conditions, and other observers.
+        # Everything in a trial descends from perflab: the workload, the conditions, and other observers.
         recording.begin([os.getpid()])
         trial.launch.environment.update(recording.environment)
         return Traced(recording)
@@ -131,14 +134,14 @@ class Tracing(Observer):
         artifact(ARTIFACT)
         why, received = trial.why, trial.totals.received
         if why is None:
-            raise NotAsExpected("the trace does not tell why messages were late")
+            raise NotAsExpected("the trace does not show why messages were late")
         if why.messages != received:
-            raise NotAsExpected(f"{why.messages} messages in the trace, {received} were received")
+            raise NotAsExpected(f"{why.messages} messages in the trace, but {received} were received")
         return f"{format_count(why.messages)} messages in the trace, as many as were received"
 
 
 class Traced(Observation):
-    """One trial, recorded from its begin on."""
+    """One trial, recorded from its beginning."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -150,7 +153,7 @@ class Traced(Observation):
 
 KIND: Kind[Observer] = Kind(
     "tracing",
-    "ros2:* events of the workload by LTTng, and the scheduler's: what `perflab trace` reads",
+    "ros2:* events of the workload by LTTng, and the scheduler's: the input of `perflab trace`",
     Tracing,
     gently=("trials=all",),
 )

@@ -7,7 +7,7 @@ window.perflabFilm = (() => {
   const NEAR_M = 0.05, CREASE = 0.75; // cosine of the angle between faces from which on an edge is seen
   const LIGHT = unit([0.45, -0.5, 0.85]), FILL = unit([-0.7, 0.5, 0.25]);
   const SPEEDS = [0.1, 0.25, 0.5, 1, 2];
-  const STILL_STEP_S = 0.5; // from picture to picture, for who wants nothing to move
+  const STILL_STEP_S = 0.5; // from picture to picture, for reduced motion
   const SVG = "http://www.w3.org/2000/svg";
 
   // ---- numbers

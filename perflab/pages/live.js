@@ -3,7 +3,7 @@
 (() => {
   "use strict";
   const LOST_WAIT_MS = 3000;
-  const SLOW_MS = 4000; // from which on a reader is told why an answer takes so long
+  const SLOW_MS = 4000; // after which the page explains the delay
   const root = document.documentElement;
   const by = (id) => document.getElementById(id);
   const number = new URLSearchParams(location.search).get("run") || "1";

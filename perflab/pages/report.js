@@ -168,7 +168,7 @@
   addEventListener("beforeprint", () => {
     if (!loaded) {
       loadPlots();
-      dispatchEvent(new Event("beforeprint")); // once more, for who listens since now
+      dispatchEvent(new Event("beforeprint")); // again, for listeners that were just added
       return;
     }
     opened = all("main details:not([open]):not(.screen)");

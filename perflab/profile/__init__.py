@@ -1,4 +1,4 @@
-"""CPU profiles: where the processor's time goes, by samples of what runs.
+"""CPU profiles: where CPU time is spent, from samples.
 
     counter     which event can be sampled here, and what the rights allow
     record      perf, started on a command or attached to processes, so that it ends with perflab
@@ -7,19 +7,19 @@
     flamegraph  stacks as a page to look at; of anything that has stacks with weights
     result      the folder of a profile: written, read back, printed
 
-docs/profiling.md says what the figures mean and how wrong they can be.
+docs/profiling.md explains what the figures mean and how wrong they can be.
 """
 
 from typing import Final, Literal
 
 FILE: Final = "profile.json"  # of the folder of a profile
-MOST_FUNCTIONS: Final = 100  # of a process, the hottest, that a profile keeps
-TOP: Final = 10  # of these that are shown where nobody says otherwise
+MOST_FUNCTIONS: Final = 100  # number of a process's hottest functions that a profile keeps
+TOP: Final = 10  # default number of these to show
 
-# What can be asked of perf: here, as it is listed without what runs perf.
+# perf's options: defined here, so that they can be listed without importing the code that runs perf.
 CallGraph = Literal["dwarf", "fp", "lbr"]
 DEFAULT_CALL_GRAPH: CallGraph = "dwarf"
-DEFAULT_FREQUENCY_HZ = 999  # not 1000: so that it does not run in step with timers
+DEFAULT_FREQUENCY_HZ = 999  # not 1000, to avoid running in step with timers
 HIGHEST_FREQUENCY_HZ = 50_000
 DEFAULT_STACK_BYTES = 8192
-LARGEST_STACK_BYTES = 65_528  # of perf, a multiple of 8
+LARGEST_STACK_BYTES = 65_528  # limit of perf, a multiple of 8

@@ -1,7 +1,7 @@
-"""Which event can be sampled on this machine, found by asking the kernel for it.
+"""Finds the event that can be sampled on this machine by trying to open it.
 
-`cycles` where the processor has counters, else `cpu-clock`, a timer that runs while a thread does; with the kernel's
-part where the rights allow it, else of user space alone.
+`cycles` if the processor has counters, else `cpu-clock`, a timer that runs while a thread does; including the kernel's
+part if the rights allow it, else only user space.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 @dataclass(frozen=True)
 class Attempt:
-    """An event to be opened for sampling: of this process, or of one CPU with everything on it."""
+    """An event for sampling: of this process, or of one CPU with everything on it."""
 
     event: str
     kernel: bool
     system: bool = False
-    branches: bool = False  # with the last branch records, of which `lbr` makes call stacks
+    branches: bool = False  # with the last branch records, from which `lbr` makes call stacks
 
 
-Open = Callable[[Attempt], int]  # gives 0, or the errno
+Open = Callable[[Attempt], int]  # returns 0, or the errno
 
 
 @dataclass(frozen=True)
 class Counter:
-    """What is sampled. `unit` is what a sample's weight counts; `notes` say what is missing, and why."""
+    """The sampled event. `unit` is the unit of a sample's weight; `notes` say what is missing, and why."""
 
     event: str
     kernel: bool
@@ -69,7 +69,7 @@ class Counter:
 
 
 def open_event(attempt: Attempt) -> int:
-    """Asks the kernel for the event and gives it back at once: 0, or the errno."""
+    """Opens the event and closes it at once; returns 0, or the errno."""
     number = _SYSCALLS.get(platform.machine())
     if number is None:
         return errno.ENOSYS
@@ -95,7 +95,7 @@ def open_event(attempt: Attempt) -> int:
 
 
 def choose(*, system: bool = False, branches: bool = False, ask: Open = open_event) -> Counter:
-    """The best event that can be had. Raises Unavailable with the setting, its value and the command."""
+    """The best available event. Raises Unavailable with the setting, its value and the command."""
     refused: dict[Attempt, int] = {}
     for event in (CYCLES, CPU_CLOCK):
         for kernel in (True, False):
@@ -105,14 +105,14 @@ def choose(*, system: bool = False, branches: bool = False, ask: Open = open_eve
                 continue
             if branches and (event != CYCLES or ask(Attempt(event, kernel, system, branches=True))):
                 raise Unavailable(
-                    "call graph lbr: this processor, or the virtual machine, gives no last branch records; use dwarf"
+                    "call graph lbr: this processor, or the virtual machine, has no last branch records; use dwarf"
                 )
             return Counter(event, kernel, _notes(event, kernel, refused[Attempt(CYCLES, kernel, system)]))
     raise Unavailable(_why_not(set(refused.values()), system))
 
 
 def kernel_symbols() -> bool:
-    """Whether we may know at which addresses the kernel's functions are."""
+    """Whether this process may read the addresses of the kernel's functions."""
     try:
         with SYMBOLS.open(encoding="ascii", errors="replace") as symbols:
             return any(int(line.split()[0], 16) for line, _ in zip(symbols, range(100), strict=False))
@@ -121,7 +121,7 @@ def kernel_symbols() -> bool:
 
 
 def setting(path: Path) -> str:
-    """A setting of the kernel as text; "unknown" where it cannot be read."""
+    """A setting of the kernel as text; "unknown" if it cannot be read."""
     try:
         return path.read_text(encoding="ascii", errors="replace").strip()
     except OSError:
@@ -133,18 +133,18 @@ def _notes(event: str, kernel: bool, cycles_refused: int) -> tuple[str, ...]:
     if event == CPU_CLOCK:
         reason = os.strerror(cycles_refused).lower() if cycles_refused else "refused"
         notes.append(
-            f"sampled by cpu-clock, a timer: this machine gives no cycle counter ({reason}); code that runs with "
-            "interrupts off is seen where it switches them on"
+            f"sampled by cpu-clock, a timer: this machine has no cycle counter ({reason}); code that runs with "
+            "interrupts off is attributed to where it enables them"
         )
     if not kernel:
         notes.append(
-            f"user space alone: kernel.perf_event_paranoid is {setting(PARANOID)}; with the kernel's part after "
-            "`sudo sysctl kernel.perf_event_paranoid=1`"
+            f"only user space: kernel.perf_event_paranoid is {setting(PARANOID)}; the kernel's part needs `sudo "
+            "sysctl kernel.perf_event_paranoid=1`"
         )
     elif not kernel_symbols():
         notes.append(
-            f"functions of the kernel have no names: kernel.kptr_restrict is {setting(KPTR_RESTRICT)}; with names as "
-            "root, or after `sudo sysctl kernel.kptr_restrict=0`"
+            f"functions of the kernel have no names: kernel.kptr_restrict is {setting(KPTR_RESTRICT)}; for names, "
+            "run as root, or after `sudo sysctl kernel.kptr_restrict=0`"
         )
     return tuple(notes)
 

@@ -1,5 +1,5 @@
-"""To which part of a system a function belongs, by the rules of families.yaml and those of the user's own file; and the
-shares of these families in the samples of a process or thread, with the interval that sampling alone gives them.
+"""Which part of a system a function belongs to, by the rules of families.yaml and of the user's own file; and the
+shares of these families in the samples of a process or thread, with their sampling intervals.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from perflab.statistics.proportion import wilson
 from perflab.validation import what_is_wrong
 
 CONFIDENCE = 0.95
-LEAST_SAMPLES = 10  # below it, shares say nothing
+LEAST_SAMPLES = 10  # minimum number of samples for meaningful shares
 APPLICATION, UNKNOWN, KERNEL_OTHER = "application", "unknown", "kernel_other"
-KERNEL = "kernel"  # what the kernel and its modules are called in rules
+KERNEL = "kernel"  # the name of the kernel and its modules in rules
 
 
 def _pattern(written: Any) -> re.Pattern[str]:
-    """Of one regular expression, or a list of which one must fit."""
+    """One regular expression, or a list of which one must match."""
     several = written if isinstance(written, list) else [written]
     try:
         return re.compile("|".join(f"(?:{one})" for one in several))
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
 
 
 Pattern = Annotated[re.Pattern[str] | None, BeforeValidator(_pattern)]
@@ -42,14 +42,14 @@ Pattern = Annotated[re.Pattern[str] | None, BeforeValidator(_pattern)]
 
 _SAID = {
     "missing": "is missing",
-    "extra_forbidden": "is not known",
+    "extra_forbidden": "is unknown",
     "list_type": "is not a list",
-    "string_pattern_mismatch": "{input!r} is no name; right would be lower case, digits and _",
+    "string_pattern_mismatch": "{input!r} is not a valid name; use lower case, digits and _",
 }
 
 
 class Rule(BaseModel):
-    """A function is of the family where all patterns that are given are found."""
+    """A function belongs to the family if all given patterns match."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -88,7 +88,7 @@ class Families:
     _known: dict[tuple[str, str | None], str | None] = field(default_factory=dict)
 
     def of_frame(self, frame: Frame, caller: str | None = None) -> str:
-        """`caller` is the family of the frame that called it, if that is in the kernel, too."""
+        """`caller` is the family of the calling frame, if that is in the kernel, too."""
         found = self._rule_for(frame)
         if found is not None:
             return found
@@ -123,7 +123,7 @@ def _own() -> _Written:
 
 
 def load(path: Path | None = None, where: str = "--families") -> Families:
-    """The families of perflab, and those of a file before them. Raises BadInput."""
+    """The families of perflab, preceded by those of a file. Raises BadInput."""
     own, more = _own(), _Written()
     if path is not None:
         document = yaml_file.read(path, "a file of families", where).document
@@ -147,7 +147,7 @@ def _parsed(document: Any, where: str, known: Sequence[_Family]) -> _Written:
     names = [family.name for family in (*known, *written.families)]
     for number, rule in enumerate(written.rules, 1):
         if rule.family not in names:
-            raise BadInput(f"{where}: rules.{number}: no family named {rule.family!r}; there are {', '.join(names)}")
+            raise BadInput(f"{where}: rules.{number}: no family named {rule.family!r}; choose from {', '.join(names)}")
         if rule.object is None and rule.symbol is None:
             raise BadInput(f"{where}: rules.{number}: it must have a family and a pattern for object or symbol")
     return written
@@ -155,10 +155,10 @@ def _parsed(document: Any, where: str, known: Sequence[_Family]) -> _Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Shares:
-    """Of a family or function: `self` is where the processor was, `inclusive` counts a sample once for every one on its
-    stack.
+    """Of a family or function: `self` counts samples in it, `inclusive` counts a sample once for every family or
+    function on its stack.
 
-    Shares are between 0 and 1, with the interval that sampling gives them; None where there are too few samples in all.
+    Shares are between 0 and 1, with their sampling interval; None if there are too few samples in all.
     """
 
     self_samples: int
@@ -180,7 +180,7 @@ class FamilyShares(Shares):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionShares(Shares):
-    """Of one function, inlined or not: by its name and the file that it was loaded from, None: none."""
+    """Of one function, inlined or not: by name and the file that it was loaded from, None: none."""
 
     function: str
     object: str | None
@@ -189,12 +189,12 @@ class FunctionShares(Shares):
 
 @dataclass(frozen=True)
 class Sampled:
-    """Samples that belong together; shares are None where there is none."""
+    """Samples that belong together; shares are None if there is none."""
 
     samples: int
     weight: int
-    whole: float | None  # the share of samples whose stacks reach where their thread begins
-    unresolved: float | None  # the share of samples of which the innermost frame has no symbol
+    whole: float | None  # the share of samples whose stacks reach the beginning of their thread
+    unresolved: float | None  # the share of samples whose innermost frame has no symbol
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Group(Sampled):
 
 
 def group(threads: Iterable[ThreadStacks], frames: Sequence[Frame], families: Families) -> Group:
-    """What the threads have in common."""
+    """The common fields of threads."""
     total, own, all_ = Weight(), defaultdict[str, Weight](Weight), defaultdict[str, Weight](Weight)
     whole = unresolved = 0
     known: dict[Stack, list[str]] = {}
@@ -231,9 +231,9 @@ def group(threads: Iterable[ThreadStacks], frames: Sequence[Frame], families: Fa
 def functions(
     threads: Iterable[ThreadStacks], frames: Sequence[Frame], families: Families, most: int
 ) -> tuple[FunctionShares, ...]:
-    """Where the processor was itself, the hottest functions first, `most` of them.
+    """The functions with most own time, the hottest first, `most` of them.
 
-    A function of the kernel is of the family that its own name has: it may have worked for several.
+    A function of the kernel belongs to the family of its own name: it may have worked for several.
     """
     total, own, all_ = Weight(), defaultdict[Frame, Weight](Weight), defaultdict[Frame, Weight](Weight)
     listed = [replace(frame, inlined=False) for frame in frames]
@@ -264,8 +264,8 @@ def _shares(own: Weight, all_: Weight, total: Weight) -> dict[str, Any]:
 
 
 def _share(part: Weight, total: Weight) -> tuple[int, int, float | None, float | None, float | None]:
-    """Samples, weight, share, and Wilson's interval. Samples of unequal weight count as as many as would be as certain
-    (Kish).
+    """Samples, weight, share, and Wilson's interval. Samples of unequal weight count as the number of equal ones with
+    the same precision (Kish).
     """
     if total.samples < LEAST_SAMPLES or not total.weight:
         return part.samples, part.weight, None, None, None

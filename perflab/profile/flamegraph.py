@@ -1,4 +1,4 @@
-"""Stacks with weights as one page that draws itself: a flame graph to zoom and search in. It loads nothing.
+"""Stacks with weights as one self-contained page: a flame graph to zoom and search. It loads nothing.
 
     page("perflab-node", [((Frame("main"), Frame("work", "application")), 12_000_000)], unit="ns",
          families={"application": "application"})
@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 Unit = Literal["ns", "cycles", "samples"]
 
-# Hue and saturation of the families' colours in turn; with another pattern each, 56 pairs before one comes again.
+# Hue and saturation of the families' colours in turn; each time with another pattern, 56 pairs before one repeats.
 _HUES = ((150, 38), (212, 62), (28, 72), (285, 42), (52, 66), (345, 58), (182, 48), (85, 24))
-# What a pattern draws in a tile of 8 by 8.
+# The drawing of a pattern in a tile of 8 by 8.
 _PATTERNS = (
     "",
     "M-2,2L2,-2M0,8L8,0M6,10L10,6",
@@ -42,7 +42,7 @@ Stacks = Iterable[tuple[Sequence[Frame | str], int]]  # the outermost frame firs
 
 
 def folded(text: Iterable[str]) -> Iterator[tuple[list[str], int]]:
-    """Stacks from lines "frame;frame;frame weight". Raises ValueError for a line that is none."""
+    """Stacks from lines "frame;frame;frame weight". Raises ValueError for an invalid line."""
     for line in text:
         stack, _, weight = line.rstrip("\n").rpartition(" ")
         if stack:
@@ -58,20 +58,20 @@ def page(
     groups: str = "threads",
     facts: Sequence[str] = (),
 ) -> str:
-    """The page. `families` are titles by name, in the order of the legend; `groups` is what first frames are."""
+    """The page. `families` are titles by name, in the order of the legend; `groups` describes the first frames."""
     return written(title, drawn(stacks, unit=unit, families=families, groups=groups), families or {}, facts)
 
 
 def drawn(
     stacks: Stacks, *, unit: Unit, families: Mapping[str, str] | None = None, groups: str = "threads"
 ) -> dict[str, Any]:
-    """What the page's script draws, as JSON."""
+    """The input of the page's script, as JSON."""
     titles = {"": "", **(families or {})}
     return {"unit": unit, "groups": groups, "families": list(titles.values()), **_tree(stacks, list(titles))}
 
 
 def written(title: str, drawing: Mapping[str, Any], families: Iterable[str], facts: Sequence[str] = ()) -> str:
-    """The page of what `drawn` made; `families` are their names."""
+    """The page for the result of `drawn`; `families` are their names."""
     from perflab import page as pages
 
     return pages.render("flamegraph.html", title=title, drawing=drawing, looks=looks(families), facts=facts)
@@ -86,16 +86,17 @@ class _Node:
 
 
 def _tree(stacks: Stacks, families: Sequence[str]) -> dict[str, Any]:
-    """Frames as numbers, and the tree in the order of drawing: number, depth and own weight of each node."""
+    """Frames as numbers, and the tree in drawing order: number, depth and own weight of each node."""
     known: dict[Frame | str, int] = {}
-    # To compare frames takes longer than all the rest; most come as the same objects again, which `seen` keeps alive.
+    # Comparing frames would take longer than everything else; most come as the same objects again, which `seen` keeps
+    # alive.
     by_identity: dict[int, int] = {}
     seen: list[Frame | str] = []
     frames: list[Frame] = []
     root = _Node()
     for stack, weight in stacks:
         if weight < 0:
-            raise ValueError(f"a stack with the weight {weight}; weights are not negative")
+            raise ValueError(f"a stack with the weight {weight}; weights must not be negative")
         node = root
         node.total += weight
         for frame in stack:
@@ -145,7 +146,7 @@ def _in_order(root: _Node) -> tuple[list[int], list[int], list[int]]:
 
 @dataclass(frozen=True)
 class Look:
-    """How the boxes of a family are drawn: a hue, its saturation in percent, and lines in a tile of 8 by 8."""
+    """The style of a family's boxes: a hue, its saturation in percent, and lines in a tile of 8 by 8."""
 
     hue: int
     saturation: int
@@ -153,7 +154,7 @@ class Look:
 
 
 def looks(families: Iterable[str]) -> list[Look]:
-    """Of each family its own; text is readable on either scheme (perflab/pages/flames.html)."""
+    """Each family's own style; text is readable in either scheme (perflab/pages/flames.html)."""
     return [
         Look(*((0, 0) if name == _UNKNOWN else _HUES[number % len(_HUES)]), _PATTERNS[number % len(_PATTERNS)])
         for number, name in enumerate(families)

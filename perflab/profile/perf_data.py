@@ -1,13 +1,13 @@
-"""What perf recorded: the text of `perf script` as stacks of frames with weights, and what it does not tell.
+"""perf's recording: the text of `perf script` as stacks of frames with weights, and further data from the file.
 
 `perf script` unwinds stacks and names functions. With fixed fields a sample is a line
 "comm  pid/tid  seconds.nanoseconds:  period event:", then its frames from the innermost to the outermost,
-"\\t address symbol (object)", then an empty line. Names of threads and functions may hold anything but a line end; so
-the lines are taken apart from their ends.
+"\\t address symbol (object)", then an empty line. Names of threads and functions may contain anything but a line end;
+so lines are parsed from their ends.
 
-What was lost, where it was throttled and which processes there were is read from perf.data itself. Its layout is that
-of the kernel's tools/perf/Documentation/perf.data-file-format.txt and of perf_event_open(2); a file that perf could not
-finish is read as far as it goes.
+Losses, throttling and the list of processes are read from perf.data itself. Its layout is that of the kernel's
+tools/perf/Documentation/perf.data-file-format.txt and of perf_event_open(2); an unfinished file is read as far as
+possible.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FIELDS = "comm,pid,tid,time,event,period,ip,sym,dso"
 UNKNOWN = "[unknown]"
 _NO_OBJECTS = (UNKNOWN, "//anon", "[heap]", "[stack]", "anon_inode:", "/dev/zero", "/SYSV")
 _HEADER = re.compile(r"(.*)\s+(-?\d+)/(-?\d+)\s+(\d+)\.(\d{9}):\s+(\d+)\s+(.+?):\s*$")
-# The upper half of the addresses is the kernel's, without the last page: such values come of a stack that went wrong.
+# The upper half of the addresses is the kernel's, without the last page: such values come from a broken stack.
 _KERNEL = range(1 << 63, (1 << 64) - 4096)
 
 _LIBC = re.compile(r"/(libc|libpthread|ld-musl)[-.][^/]*$")
 
-# Where a thread begins: a stack that reaches one of these is whole.
+# Where a thread begins: a stack that reaches one of these is complete.
 ENTRIES = frozenset(
     {
         *("_start", "_dl_start", "_dl_start_user", "__libc_start_main", "__libc_start_call_main"),
@@ -44,16 +44,16 @@ ENTRIES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One function on a stack. `symbol` is None where the address has none."""
+    """One function on a stack. `symbol` is None if the address has none."""
 
     symbol: str | None
-    object: str | None  # the file it was loaded from; None where no file is mapped there
+    object: str | None  # the file it was loaded from; None if no file is mapped there
     kernel: bool = False
     inlined: bool = False
 
     @property
     def name(self) -> str:
-        """For people: of what has no symbol, the file in brackets."""
+        """For people: without a symbol, the file in brackets."""
         if self.symbol is not None:
             return self.symbol
         if self.kernel and self.object in (None, "[kernel.kallsyms]"):
@@ -85,7 +85,7 @@ Stack = tuple[int, ...]  # numbers of frames, the outermost first
 
 @dataclass
 class ThreadStacks:
-    """All samples of one thread by their stacks. `name` is the one it had last."""
+    """All samples of one thread by their stacks. `name` is its last name."""
 
     pid: int
     tid: int
@@ -95,12 +95,12 @@ class ThreadStacks:
 
 @dataclass
 class Samples:
-    """What was read. Threads are known by (pid, tid); `frames` by their number in the stacks."""
+    """The parsed recording. Threads are identified by (pid, tid); `frames` by their number in the stacks."""
 
     frames: list[Frame] = field(default_factory=list)
     threads: dict[tuple[int, int], ThreadStacks] = field(default_factory=dict)
-    idle: int = 0  # samples of CPUs with nothing to do
-    unreadable: int = 0  # lines that are not as they should be
+    idle: int = 0  # samples of idle CPUs
+    unreadable: int = 0  # lines in an unexpected format
     first_ns: int | None = None
     last_ns: int | None = None
 
@@ -109,7 +109,7 @@ class Samples:
         return sum(w.samples for thread in self.threads.values() for w in thread.stacks.values())
 
     def include(self, sample: _Sample | None) -> None:
-        """One that is complete."""
+        """A complete sample."""
         if sample is None:
             return
         if sample.pid == 0:
@@ -135,7 +135,7 @@ class _Sample:
 
 
 def _sample(line: str) -> _Sample | None:
-    """What begins with a line "comm  pid/tid  seconds.nanoseconds:  period event:"."""
+    """A sample that begins with a line "comm pid/tid seconds.nanoseconds: period event:"."""
     match = _HEADER.match(line)
     if match is None:
         return None
@@ -144,7 +144,7 @@ def _sample(line: str) -> _Sample | None:
 
 
 def parse(lines: Iterable[str]) -> Samples:
-    """Reads line by line; a frame's text is looked at once for each address."""
+    """Reads line by line; a frame's text is parsed once for each address."""
     found = Samples()
     numbers: dict[Frame, int] = {}
     known: dict[str, int] = {}  # by the text of their line
@@ -168,9 +168,9 @@ def parse(lines: Iterable[str]) -> Samples:
 
 
 def is_whole(frames: list[Frame], stack: Stack) -> bool:
-    """Whether a stack reaches the place where its thread begins.
+    """Whether a stack reaches the beginning of its thread.
 
-    Without libc's debugging symbols the functions of it that call main() and those of threads have no name.
+    Without libc's debugging symbols, its functions that call main() and those of threads have no name.
     """
     if not stack:
         return False
@@ -189,7 +189,7 @@ def _frame(line: str) -> Frame | None:
         return None
     if rest.endswith(" (inlined)"):
         return Frame(rest.removesuffix(" (inlined)"), None, kernel, inlined=True)
-    # Objects begin with "/" or "["; names of functions have parentheses, too.
+    # Objects begin with "/" or "["; function names have parentheses, too.
     at = max(rest.rfind(" (/"), rest.rfind(" (["))
     if at < 0:
         at = rest.rfind(" (")
@@ -209,7 +209,7 @@ _FORK = struct.Struct("<IIII")  # pid, parent's pid, tid, parent's tid
 
 _ATTR = struct.Struct("<24xQ8xQ")  # of perf_event_attr: sample_type, flags
 _TIMESTAMP = struct.Struct("<Q")
-_SAMPLE_ID_ALL = 1 << 18  # a flag: records end with what identifies a sample
+_SAMPLE_ID_ALL = 1 << 18  # a flag: records end with fields that identify a sample
 _SAMPLE_TIME = 1 << 2
 _BEHIND_TIME = 1 << 6 | 1 << 7 | 1 << 9 | 1 << 16  # PERF_SAMPLE_ID, _CPU, _STREAM_ID, _IDENTIFIER
 
@@ -221,20 +221,20 @@ class PerfData:
     """`names` are those of the processes' main threads, the last one of each; `parents` of processes that began."""
 
     samples: int = 0
-    lost: int = 0  # records that found no room in the buffers, samples and others
-    throttled: int = 0  # how often the kernel held the event back for the rest of a tick
+    lost: int = 0  # records that did not fit into the buffers, samples and others
+    throttled: int = 0  # how often the kernel paused the event for the rest of a tick
     complete: bool = True  # False: perf was ended before it could finish the file
     names: dict[int, str] = field(default_factory=dict)
     parents: dict[int, int] = field(default_factory=dict)
 
 
 def read(path: Path) -> PerfData:
-    """Raises BadInput where it is no perf.data of this byte order."""
+    """Raises BadInput if it is not perf.data of this byte order."""
     try:
         with path.open("rb") as file:
             head = file.read(_BEGIN.size)
             if len(head) < _BEGIN.size or not head.startswith(_MAGIC):
-                raise BadInput(f"{path} is no perf.data: it does not begin with {_MAGIC.decode()}")
+                raise BadInput(f"{path} is not perf.data: it does not begin with {_MAGIC.decode()}")
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return _read(content, *_BEGIN.unpack(head)[3:])
     except OSError as error:
@@ -242,7 +242,7 @@ def read(path: Path) -> PerfData:
 
 
 def _time_before_end(content: mmap.mmap, attrs: int, size: int) -> int | None:
-    """How many bytes before its end a record other than a sample has its time; None: nowhere."""
+    """How many bytes before its end a record other than a sample has its time; None: it has none."""
     if size < _ATTR.size or attrs + _ATTR.size > len(content):
         return None
     kind, flags = _ATTR.unpack_from(content, attrs)
@@ -254,7 +254,7 @@ def _time_before_end(content: mmap.mmap, attrs: int, size: int) -> int | None:
 def _read(content: mmap.mmap, attrs: int, attrs_size: int, begin: int, size: int) -> PerfData:
     found = PerfData(complete=size > 0)
     back = _time_before_end(content, attrs, attrs_size)
-    named_ns: dict[int, int] = {}  # records stand as the buffers of the CPUs were read, not by time
+    named_ns: dict[int, int] = {}  # records are in the order in which the buffers of the CPUs were read, not by time
     at, end = begin, min(len(content), begin + size) if size else len(content)
     while at + _RECORD.size <= end:
         kind, _, length = _RECORD.unpack_from(content, at)

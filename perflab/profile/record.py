@@ -1,11 +1,8 @@
-"""perf, started so that it ends with perflab: on a command, or on processes that run already.
+"""perf, started so that it ends with perflab: on a command, or on running processes.
 
-settings = Settings(frequency_hz=999, call_graph="dwarf")
-plan = Plan.of(settings)                        # raises Unavailable where it cannot be done here
-attached = Attached(directory, plan, pids=[4711], start=trial.start)
-attached.begin(trial.wait)                      # returns when samples are taken
-...
-attached.end()                                  # perf.data is complete; idempotent
+settings = Settings(frequency_hz=999, call_graph="dwarf") plan = Plan.of(settings) # raises Unavailable if impossible
+here attached = Attached(directory, plan, pids=[4711], start=trial.start) attached.begin(trial.wait) # returns when
+samples are taken ... attached.end() # perf.data is complete; idempotent
 """
 
 from __future__ import annotations
@@ -42,11 +39,11 @@ from perflab.profile.flamegraph import Unit
 CALL_GRAPHS: tuple[CallGraph, ...] = ("dwarf", "fp", "lbr")
 
 DATA, LOG = "perf.data", "perf.log"
-POLL = "libperflab_perf_poll.so"  # without it perf takes a whole CPU once a thread that it watches has ended
+POLL = "libperflab_perf_poll.so"  # without it perf takes a whole CPU once a watched thread has ended
 MAX_RATE = Path("/proc/sys/kernel/perf_event_max_sample_rate")
 MLOCK_KB = Path("/proc/sys/kernel/perf_event_mlock_kb")
 
-# perf must not be kept from its buffers for longer than this at the highest rate, as long as memory allows it.
+# perf must manage with its buffers when delayed for this long at the highest rate, if memory allows it.
 BUFFERED_S = 1.0
 LEAST_BUFFER_BYTES, LARGEST_BUFFER_BYTES = 512 << 10, 64 << 20  # per CPU
 ALL_BUFFERS_BYTES = 256 << 20
@@ -54,10 +51,10 @@ _SAMPLE_BYTES = 1024  # of a sample without the copy of its stack
 _CAP_IPC_LOCK = 14
 
 BEGIN_LIMIT_S = 60.0
-END_GRACE_S = 60.0  # perf writes what is in its buffers
+END_GRACE_S = 60.0  # perf flushes its buffers
 _ANSWER_LIMIT_S = 20.0
 
-# Opens the control channel ($1, $2), keeps a process alive that perf watches, so that it goes on when the others have
+# Opens the control channel ($1, $2), keeps alive a process that perf watches, so that it continues when the others have
 # ended, and becomes perf.
 _ATTACH = """
 exec 7<>"$1" 8<>"$2"; rm -r "${1%/*}"; shift 2
@@ -65,14 +62,14 @@ sleep 2147483647 7>&- 8>&- & keeper=$!
 case $1 in --whole-system) shift; set -- "$@" -a ;; *) pids=$1; shift; set -- "$@" -p "$pids,$keeper" ;; esac
 exec "$@"
 """
-# perf's own words go to the log ($1); the command's to where they would without it.
+# perf's own output goes to the log ($1); the command's is not redirected.
 _RUN = 'exec 9>&2 2>"$1"; shift; exec "$@"'
 _COMMAND = 'exec "$@" 2>&9 9>&-'
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is recorded. `system` is all processes on all CPUs."""
+    """What to record. `system` means all processes on all CPUs."""
 
     frequency_hz: int = DEFAULT_FREQUENCY_HZ
     call_graph: CallGraph = DEFAULT_CALL_GRAPH
@@ -82,7 +79,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Plan:
-    """How it is recorded on this machine."""
+    """How to record it on this machine."""
 
     settings: Settings
     counter: Counter
@@ -104,13 +101,13 @@ class Plan:
         return cls(settings, found, perf, version, buffer_bytes(settings))
 
     def arguments(self, output: Path) -> list[str]:
-        """`perf record` with everything but what it records."""
+        """`perf record` with everything except the target."""
         settings = self.settings
         graph = f"dwarf,{settings.stack_bytes}" if settings.call_graph == "dwarf" else settings.call_graph
         return [
             *(str(self.perf), "record", "-o", str(output), "-e", self.counter.argument),
             *("-F", str(settings.frequency_hz), "--call-graph", graph, "-k", "CLOCK_MONOTONIC"),
-            # No copies of programs in the user's cache; which programs there were is taken from the mappings.
+            # Without copies of programs in the user's cache; the programs are known from the mappings.
             *("-m", f"{self.buffer_bytes >> 10}K", "-N", "--buildid-all"),
         ]
 
@@ -121,9 +118,9 @@ def find() -> tuple[Path, str]:
     try:
         done = programs.ask([path, "--version"], limit_s=_ANSWER_LIMIT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unavailable(f"{path} does not answer: {error}; install it again: {_install()}") from error
+        raise Unavailable(f"{path} does not run: {error}; install it again: {_install()}") from error
     if done.returncode or not done.stdout.startswith("perf version"):
-        # Ubuntu's is a script that looks for the one of the running kernel.
+        # Ubuntu's is a script that looks for the perf of the running kernel.
         raise Unavailable(f"{path} is not for kernel {os.uname().release}; install it with: {_install()}")
     return path, done.stdout.removeprefix("perf version").strip()
 
@@ -137,7 +134,7 @@ def _install() -> str:
 
 
 def highest_frequency() -> int | None:
-    """What the kernel allows; it lowers this by itself when sampling takes too much time."""
+    """The kernel's limit, which it lowers when sampling takes too much time."""
     text = counter.setting(MAX_RATE)
     return int(text) if text.isdecimal() else None
 
@@ -152,7 +149,7 @@ def buffer_bytes(settings: Settings) -> int:
         allowed = counter.setting(MLOCK_KB)
         limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
         more = 0 if limit == resource.RLIM_INFINITY else limit // cpus
-        page = os.sysconf("SC_PAGE_SIZE")  # beside the data there is a page that tells where they are
+        page = os.sysconf("SC_PAGE_SIZE")  # stored in a page beside the data
         most = min(most, (int(allowed) << 10 if allowed.isdecimal() else LEAST_BUFFER_BYTES) + more - page)
         return min(_power_of_two(wanted), 1 << max(0, most.bit_length() - 1))
     return max(LEAST_BUFFER_BYTES, min(_power_of_two(wanted), 1 << max(0, most.bit_length() - 1)))
@@ -167,7 +164,8 @@ def _may_lock_memory() -> bool:
 
 
 def with_descendants(pids: Sequence[int]) -> list[int]:
-    """The processes and all that are below them now. Raises BadInput for one that is not there or not ours."""
+    """The processes and all their present descendants. Raises BadInput for one that does not exist or belongs to
+    another user."""
     for pid in pids:
         process = read_process(pid)
         if process is None:
@@ -187,20 +185,20 @@ def _check_rights(process: Process) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """How it was recorded; times are CLOCK_MONOTONIC, None where they are those of the first and last sample."""
+    """How it was recorded; times are CLOCK_MONOTONIC, None if they are those of the first and last sample."""
 
     command: tuple[str, ...] | None = None
     pids: tuple[int, ...] = ()
     began_ns: int | None = None
     ended_ns: int | None = None
-    perf_cpu_ns: int | None = None  # what perf itself used
+    perf_cpu_ns: int | None = None  # CPU time of perf itself
     frequency_hz: int
     call_graph: CallGraph
-    stack_bytes: int | None  # None but for dwarf
+    stack_bytes: int | None  # None except for dwarf
     system: bool
     event: str
     unit: Unit  # of weights
-    kernel: bool  # False: user space alone
+    kernel: bool  # False: only user space
     buffer_bytes_per_cpu: int
     perf: str  # its version
     notes: tuple[str, ...]
@@ -210,7 +208,7 @@ class Recording:
         """`what` are the fields with defaults."""
         settings, event, rate = plan.settings, plan.counter, highest_frequency()
         lowered = rate is not None and rate < settings.frequency_hz
-        slower = f"the kernel has lowered the sampling rate to {rate} Hz, as samples took too much time"
+        slower = f"the kernel lowered the sampling rate to {rate} Hz, because samples took too much time"
         return cls(
             **what, frequency_hz=settings.frequency_hz, call_graph=settings.call_graph,
             stack_bytes=settings.stack_bytes if settings.call_graph == "dwarf" else None, system=settings.system,
@@ -220,7 +218,7 @@ class Recording:
 
     @property
     def title(self) -> str:
-        """What was profiled."""
+        """The profiled target."""
         if self.command:
             return " ".join(self.command)
         if self.system:
@@ -234,7 +232,7 @@ class Attached:
 
     directory: Path
     plan: Plan
-    roots: Sequence[int]  # with all that is below them when it begins; what they start later is recorded, too
+    roots: Sequence[int]  # with all their descendants when it begins; later ones are recorded, too
     start: Start
     native: Native
     began_ns: int | None = None
@@ -249,7 +247,7 @@ class Attached:
         return self.directory / DATA
 
     def begin(self, wait: Callable[[float], None]) -> None:
-        """Returns when samples are taken. Raises Unavailable with perf's words where it cannot."""
+        """Returns when samples are taken. Raises Unavailable with perf's message if it cannot."""
         self.directory.mkdir(parents=True, exist_ok=True)
         self._pids = with_descendants(self.roots)
         folder = Path(tempfile.mkdtemp(prefix="perflab-profile-"))
@@ -265,11 +263,11 @@ class Attached:
         target = "--whole-system" if self.plan.settings.system else ",".join(map(str, self._pids))
         command = ["sh", "-c", _ATTACH, "sh", str(control), str(acknowledged), target]
         poll = self.native.folder / POLL
-        # The dynamic linker takes both for the end of a name, and knows no quotes.
+        # The dynamic linker takes both for the end of a name, and has no quotes.
         if poll.is_file() and not any(letter in str(poll) for letter in " :"):
             command += ["env", f"LD_PRELOAD={poll}"]
         command += [*self.plan.arguments(self.data.absolute()), "-D", "-1", "--control=fd:7,8"]
-        # Read and write: opening one end alone would wait for the other.
+        # Read and write: opening only one end would wait for the other.
         channels = [os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC) for path in (control, acknowledged)]
         try:
             self._companion = self.start("profile", command)
@@ -289,13 +287,13 @@ class Attached:
                 os.close(channel)
 
     def _note_who_came(self) -> None:
-        """Processes that began while perf did: whether it follows them depends on which of the two was first."""
+        """Processes that started together with perf: whether it follows them depends on which was first."""
         if self.plan.settings.system:
             return
         with contextlib.suppress(BadInput):
             if came := [pid for pid in with_descendants(self.roots) if pid not in self._pids]:
                 listed = ", ".join(map(str, came))
-                self.notes.append(f"processes that began while perf did may be missing: {listed}")
+                self.notes.append(f"processes that started together with perf may be missing: {listed}")
 
     @staticmethod
     def _has_answered(channel: int) -> bool:
@@ -305,7 +303,7 @@ class Attached:
             return False
 
     def end(self) -> None:
-        """Ends perf; its file is then complete. Raises PerflabError where perf did not end in order. Idempotent."""
+        """Ends perf; its file is then complete. Raises PerflabError if perf did not end in order. Idempotent."""
         if self._companion is None or self.ended_ns is not None:
             return
         self.ended_ns = time.monotonic_ns()
@@ -316,13 +314,13 @@ class Attached:
 
     @property
     def recording(self) -> Recording:
-        """When it has ended."""
+        """CPU time when it has ended."""
         times = {"began_ns": self.began_ns, "ended_ns": self.ended_ns, "perf_cpu_ns": self.perf_cpu_ns}
         return Recording.of(self.plan, self.notes, pids=tuple(self.roots), **times)
 
 
 def command_line(plan: Plan, directory: Path, command: Sequence[str]) -> list[str]:
-    """For a companion that passes its output on: the command under perf, whose own words go to perf.log."""
+    """For a companion that passes its output on: the command under perf, whose own output goes to perf.log."""
     return [
         *("sh", "-c", _RUN, "sh", str((directory / LOG).absolute())),
         *plan.arguments((directory / DATA).absolute()),
@@ -331,18 +329,18 @@ def command_line(plan: Plan, directory: Path, command: Sequence[str]) -> list[st
 
 
 def command_of(perf_pid: int) -> Process | None:
-    """The process of the command that perf runs; None before it was started, and when it has ended."""
+    """The process of the command under perf; None before its start, and after its end."""
     return next(descendants(perf_pid), None)
 
 
 def cpu_ns(pid: int | None) -> int | None:
-    """The CPU time of a process up to now; None where there is none."""
+    """The CPU time of a process so far; None if it does not exist."""
     process = None if pid is None else read_process(pid)
     return None if process is None else process.cpu_ns
 
 
 def complaint(log: Path) -> str:
-    """The line of perf's log that says what went wrong, or its last one."""
+    """The line of perf's log with the error, or its last one."""
     with contextlib.suppress(OSError):
         lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines()]
         lines = [line for line in lines if line and not line.startswith("[ perf record:")]
@@ -351,7 +349,7 @@ def complaint(log: Path) -> str:
             at = marked[0] if marked else lines[-1]
             following = lines[lines.index(at) + 1 :]
             return f"{at} {following[0]}" if at.endswith(":") and following else at
-    return "it ended without a word"
+    return "it ended without output"
 
 
 def parse_call_graph(text: str, where: str) -> CallGraph:

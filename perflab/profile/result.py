@@ -1,10 +1,8 @@
-"""The folder of a profile: made from perf.data, read back, and what there is to say about it.
+"""The folder of a profile: made from perf.data, read back, with remarks.
 
-perf.data       what perf recorded, unless it was to be dropped
-profile.json    everything below, and how it was recorded (docs/formats.md)
-families.*      shares of families, per process and thread, as Parquet and CSV
-folded.txt      stacks with weights, one per line, for other tools
-index.html      links to one flame graph per process
+perf.data perf's recording, unless dropped profile.json everything below, and how it was recorded (docs/formats.md)
+families.* shares of families, per process and thread, as Parquet and CSV folded.txt stacks with weights, one per line,
+for other tools index.html links to one flame graph per process
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ KIND = "profile"
 
 _LONGEST_NAME = 56  # of a function, in tables
 
-FEW_WHOLE, MANY_UNRESOLVED = 0.8, 0.2  # shares of samples from which on it is said
+FEW_WHOLE, MANY_UNRESOLVED = 0.8, 0.2  # shares of samples from which a remark is made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +60,8 @@ class Process(Group):
     pid: int
     name: str
     threads: tuple[Thread, ...]
-    functions: tuple[FunctionShares, ...] = ()  # the hottest, MOST_FUNCTIONS of them; none of a profile from before
-    page: str | None  # its flame graph; None where there are too few samples for one
+    functions: tuple[FunctionShares, ...] = ()  # the hottest, MOST_FUNCTIONS of them; none in an older profile
+    page: str | None  # its flame graph; None if there are too few samples for one
 
     @property
     def title(self) -> str:
@@ -72,7 +70,7 @@ class Process(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class Quality(Sampled):
-    idle: int  # samples of CPUs with nothing to do, in no other figure
+    idle: int  # samples of idle CPUs, in no other figure
     lost: int
     throttled: int
     unreadable_lines: int
@@ -92,8 +90,8 @@ class Profile(Recording):
 
 
 def analyse(directory: Path, perf: Path, known: Recording, families: Families, *, keep_raw: bool = True) -> Profile:
-    """Makes everything from perf.data, also again, e.g. with other families. Raises PerflabError where perf.data cannot
-    be read.
+    """Makes everything from perf.data, also repeatedly, e.g. with other families. Raises PerflabError if perf.data
+    cannot be read.
     """
     data = directory / record.DATA
     facts = perf_data.read(data)
@@ -110,26 +108,26 @@ def analyse(directory: Path, perf: Path, known: Recording, families: Families, *
 
 
 def load(directory: Path) -> Profile:
-    """That of a folder that `analyse` wrote. Raises BadInput."""
+    """The profile in a folder that `analyse` wrote. Raises BadInput."""
     path = directory / FILE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         if document["schema"] != SCHEMA:
-            raise BadInput(f"{path} is of another version: schema {document['schema']!r} instead of {SCHEMA}")
+            raise BadInput(f"{path} has another version: schema {document['schema']!r} instead of {SCHEMA}")
         return models.read(Profile, document)
     except OSError as error:
-        raise BadInput(f"{directory} holds no profile: {path.name}: {error.strerror}") from error
+        raise BadInput(f"{directory} has no profile: {path.name}: {error.strerror}") from error
     except DAMAGE as error:
         raise BadInput(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
 def read_samples(perf: Path, data: Path) -> Samples:
-    """Through `perf script`, line by line. Raises PerflabError where it ends with an error."""
+    """Through `perf script`, line by line. Raises PerflabError if it fails."""
     command = [str(perf), "script", "-f", "-i", str(data), "-F", perf_data.FIELDS, "--ns", "--no-inline"]
-    # Neither the user's settings nor the network change what is read.
+    # Neither the user's settings nor the network affect the reading.
     environment = {**os.environ, "PERF_CONFIG": "/dev/null", "LC_ALL": "C", "DEBUGINFOD_URLS": ""}
     with tempfile.TemporaryFile() as words:
-        # It ends with us, whatever happens: nobody reads its pipe then.
+        # It ends with perflab in any case: then its pipe has no reader.
         with subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words, env=environment, text=True,
@@ -138,7 +136,7 @@ def read_samples(perf: Path, data: Path) -> Samples:
             printed = reader.stdout
             assert printed is not None
             try:
-                samples = waiting.work(lambda: perf_data.parse(printed), f"perf to tell the samples of {data}")
+                samples = waiting.work(lambda: perf_data.parse(printed), f"perf script to read the samples of {data}")
             except BaseException:
                 reader.kill()
                 raise
@@ -189,17 +187,17 @@ def _profile(known: Recording, facts: PerfData, samples: Samples, families: Fami
 
 
 def _warnings(profile: Profile) -> list[str]:
-    """What makes the figures less than they seem, each with the remedy."""
+    """Limits of the figures' quality, each with the remedy."""
     quality, found = profile.quality, []
     if not quality.complete:
-        found.append("perf was ended before it could finish its file: what it had not written yet is missing")
+        found.append("perf was ended before it could finish its file: unwritten data is missing")
     if quality.lost:
         found.append(
-            f"{quality.lost:,} records found no room in the buffers: lower the frequency, or take fewer bytes of each "
-            "stack"
+            f"{quality.lost:,} records did not fit into the buffers: lower the frequency, or copy fewer bytes of "
+            "each stack"
         )
     if quality.throttled:
-        found.append(f"the kernel held sampling back {quality.throttled:,} times: lower the frequency")
+        found.append(f"the kernel paused sampling {quality.throttled:,} times: lower the frequency")
     if quality.unreadable_lines:
         found.append(f"{quality.unreadable_lines:,} lines of perf script could not be understood")
     if quality.samples < LEAST_SAMPLES or quality.whole is None or quality.unresolved is None:
@@ -207,9 +205,9 @@ def _warnings(profile: Profile) -> list[str]:
         return found
     if quality.whole < FEW_WHOLE:
         remedy = {
-            "dwarf": f"take more than {profile.stack_bytes} bytes of each stack",
-            "fp": "use --call-graph dwarf, as programs and libraries are rarely built with frame pointers",
-            "lbr": "use --call-graph dwarf, as the processor keeps only the last calls",
+            "dwarf": f"copy more than {profile.stack_bytes} bytes of each stack",
+            "fp": "use --call-graph dwarf, because programs and libraries are rarely built with frame pointers",
+            "lbr": "use --call-graph dwarf, because the processor keeps only the last calls",
         }[profile.call_graph]
         found.append(f"{1 - quality.whole:.0%} of the stacks end too early, so that inclusive shares are too low: "
                      f"{remedy}")  # fmt: skip
@@ -232,7 +230,7 @@ def _write_stacks(directory: Path, profile: Profile, samples: Samples) -> None:
 
 
 def _folded_name(frame: perf_data.Frame) -> str:
-    """With the marks that tools for folded stacks know: [k] in the kernel, [i] inlined."""
+    """With the marks used by tools for folded stacks: [k] in the kernel, [i] inlined."""
     return _plain(frame.name) + ("_[k]" if frame.kernel else "_[i]" if frame.inlined else "")
 
 
@@ -255,7 +253,7 @@ def _write_pages(directory: Path, profile: Profile, samples: Samples, families: 
 
 
 def drawing_of(page: Path) -> Path:
-    """Where what a flame graph's page draws is by itself."""
+    """The file with the drawing data of a flame graph's page."""
     return page.with_suffix(".json")
 
 
@@ -277,11 +275,11 @@ def _stacks(
 
 
 def facts(part: Sampled, profile: Profile) -> tuple[str, str]:
-    """What was sampled, and how good its stacks are."""
+    """The sampled event, and the quality of the stacks."""
     sampled = f"{amount(part.weight, profile.unit)} in {part.samples:,} samples of {profile.event}"
     stacks = (
-        f"by {profile.call_graph}; {SHARE.text(part.whole)} whole, {SHARE.text(part.unresolved)} of the samples in "
-        "functions without a name"
+        f"by {profile.call_graph}; {SHARE.text(part.whole)} complete, {SHARE.text(part.unresolved)} of the "
+        "samples in functions without a name"
     )
     return f"{sampled} at {profile.frequency_hz} Hz", stacks
 
@@ -312,10 +310,10 @@ def _index(profile: Profile) -> str:
     )
 
 
-_WHOLE = "share of the samples whose stack is whole"
+_WHOLE = "share of the samples with a complete stack"
 _UNRESOLVED = "share of the samples in such functions"
-_INNERMOST = "share of the samples in which the processor was in it"
-_ITSELF = "share of the samples whose innermost frame is of it"
+_INNERMOST = "share of the samples in the function itself"
+_ITSELF = "share of the samples whose innermost frame belongs to it"
 
 
 def processes_table(profile: Profile) -> Table[Process]:
@@ -336,7 +334,7 @@ def processes_table(profile: Profile) -> Table[Process]:
 
 
 def families_table(title: str, part: Group, profile: Profile) -> Table[FamilyShares]:
-    """Of a process or of a thread; without rows where it has too few samples for shares."""
+    """For a process or a thread; without rows if it has too few samples for shares."""
     level = format_confidence(profile.confidence)
     return Table(
         "families",
@@ -345,16 +343,16 @@ def families_table(title: str, part: Group, profile: Profile) -> Table[FamilySha
             Column("family", "family", lambda row: profile.families.get(row.family, row.family), rank=0),
             Column("self_share", "itself", lambda row: row.self_share, SHARE, rank=0, help=_ITSELF),
             Column("interval", f"{level} interval", _interval, rank=1),
-            Column("inclusive_share", "with what it calls", lambda row: row.inclusive_share, SHARE, rank=2),
+            Column("inclusive_share", "including callees", lambda row: row.inclusive_share, SHARE, rank=2),
             Column("self_samples", "samples", lambda row: row.self_samples, COUNT, rank=3),
         ],
         [row for row in part.families if row.self_share is not None],
-        [f"The interval is what sampling alone leaves open in this recording (Wilson, {level})."],
+        [f"The interval is the sampling uncertainty of this recording (Wilson, {level})."],
     )
 
 
 def functions_table(title: str, process: Process, profile: Profile, top: int) -> Table[FunctionShares]:
-    """The hottest functions of a process, `top` at most; without rows where it has too few samples for shares."""
+    """The hottest functions of a process, at most `top`; without rows if it has too few samples for shares."""
     level = format_confidence(profile.confidence)
     known = [row for row in process.functions if row.self_share is not None]
     shown = known[:top]
@@ -369,7 +367,7 @@ def functions_table(title: str, process: Process, profile: Profile, top: int) ->
             Column("family", "family", lambda row: profile.families.get(row.family, row.family), rank=3),
             Column("self_share", "itself", lambda row: row.self_share, SHARE, rank=0, help=_INNERMOST),
             Column("interval", f"{level} interval", _interval, rank=1),
-            Column("inclusive_share", "with what it calls", lambda row: row.inclusive_share, SHARE, rank=2),
+            Column("inclusive_share", "including callees", lambda row: row.inclusive_share, SHARE, rank=2),
             Column("self_samples", "samples", lambda row: row.self_samples, COUNT, rank=4),
         ],
         shown,
@@ -378,7 +376,7 @@ def functions_table(title: str, process: Process, profile: Profile, top: int) ->
 
 
 def _named(row: FunctionShares) -> Cell:
-    """Names of C++ can be as long as a page: the arguments are left out first."""
+    """Names in C++ can fill a page: the arguments are left out first."""
     name = row.function
     if len(name) > _LONGEST_NAME and "(" in name[1:]:
         name = f"{name[: name.index('(', 1)]}(…)"

@@ -1,4 +1,5 @@
-"""Advice in words and as snippets to copy; `perflab advise realtime`, its Markdown and the report say the same."""
+"""Recommendations in words and as snippets to copy, the same in `perflab advise realtime`, its Markdown and the
+report."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from perflab.results.advice import DEADLINE, EXECUTOR, MIDDLEWARE, Advice, Proof
 if TYPE_CHECKING:
     from rich.console import Console
 
-AGAIN = "The best of several looks better than it is: `perflab advise realtime {run} --try` runs it again."
+AGAIN = "The best of several looks better than it is: run `perflab advise realtime {run} --try` to test it again."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snippet:
-    """Something to copy; `language` is that of a fence in Markdown."""
+    """Text to copy; `language` is that of a Markdown fence."""
 
     title: str
     language: str
@@ -31,7 +32,7 @@ class Snippet:
 
 
 def snippets(situation: Situation) -> list[Snippet]:
-    """How to have the advised assignment: in perflab, in the middleware's own file, and in a program."""
+    """How to apply the recommended assignment: in perflab, in the middleware's own file, and in a program."""
     chosen = situation.chosen
     if chosen is None:
         return []
@@ -44,7 +45,7 @@ def snippets(situation: Situation) -> list[Snippet]:
 
 
 def sentences(situation: Situation) -> list[str]:
-    """What is advised and why, where the border lies, and what makes one doubt it."""
+    """The recommendation and its reason, the boundary, and possible doubts."""
     return [situation.words, *situation.borders, *_doubts(situation)]
 
 
@@ -53,13 +54,13 @@ def _doubts(situation: Situation) -> Iterator[str]:
     if failed := sum(one.failed for one in without):
         of = sum(one.judged for one in without)
         yield (
-            f"Without {situation.treatment} {failed} of {of} trials failed too: it is not the only cause, and other "
+            f"Without {situation.treatment}, {failed} of {of} trials failed, too: it is not the only cause; other "
             "programs or the middleware itself may be another."
         )
 
 
 def draw(out: Console, advice: Advice, proofs: Sequence[Proof] = ()) -> None:
-    """In a terminal. What is to be copied is never broken into lines."""
+    """In a terminal. Text to copy is never broken into lines."""
     from rich.text import Text
 
     for situation in advice.situations:
@@ -98,14 +99,14 @@ def markdown(advice: Advice, proofs: Sequence[Proof] = ()) -> str:
 
 
 def notes(advice: Advice, proofs: Sequence[Proof] = ()) -> list[str]:
-    """By which rule, and what it does not say."""
+    """The rule that was applied, and its limits."""
     again = any(situation.advised is not None for situation in advice.situations) and not proofs
     return [advice.rule, *([AGAIN.format(run=advice.run)] if again else [])]
 
 
 def _of_middleware(situation: Situation) -> Iterator[Snippet]:
-    """A file for each level that the threads of the middleware have in some processes. Without a real-time policy there
-    is nothing to set."""
+    """A file for each setting of the middleware's threads in some processes. Without a real-time policy, nothing needs
+    to be set."""
     chosen = situation.chosen
     levels: dict[tuple[str, int, tuple[int, ...]], list[RoleScheduled]] = {}
     for one in chosen.scheduled if chosen is not None else ():
@@ -137,15 +138,15 @@ def _of_programs(situation: Situation) -> Iterator[Snippet]:
             language="cpp",
             text=text,
             notes=(
-                "Threads inherit policy, priority and CPUs from the thread that starts them: what is set before "
-                "rclcpp::init is what the middleware's threads have, on every middleware; what is set after the node "
-                "was created is the executor's.",
+                "Threads inherit policy, priority and CPUs from the thread that starts them: settings before "
+                "rclcpp::init apply to the middleware's threads, on every middleware; settings after the node was "
+                "created apply to the executor.",
             ),
         )
 
 
 def program(executor: RoleScheduled, middleware: RoleScheduled) -> str | None:
-    """The main function of a node in C++. None where a policy is not set by sched_setscheduler(2)."""
+    """The main function of a node in C++. None if sched_setscheduler(2) cannot set the policy."""
     if DEADLINE in (executor.policy, middleware.policy):
         return None
     cpus = sorted({*executor.cpus} & {*middleware.cpus}) if executor.cpus == middleware.cpus else []
@@ -169,7 +170,7 @@ def program(executor: RoleScheduled, middleware: RoleScheduled) -> str | None:
             '  if (result != 0) throw std::system_error(errno, std::generic_category(), "scheduling");',
             "}",
             "",
-            "// Of the calling thread, and of those that it starts from now on.",
+            "// Applies to the calling thread, and to those that it starts from now on.",
             "void schedule(int policy, int priority) {",
             "  sched_param level{};",
             "  level.sched_priority = priority;",

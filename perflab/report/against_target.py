@@ -1,4 +1,4 @@
-"""The picture of what a performance target bounds: each figure of each result as a share of its bound."""
+"""The picture of a performance target: each figure of each result as a share of its bound."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from perflab.results.run import PERFLAB
 from perflab.statistics import target as targets
 
 MAX_ROWS = 40
-LONGEST = 200.0  # per cent of a bound; what is above that ends there, and says its number
+LONGEST = 200.0  # percent of a bound; a longer bar is cut there, and shows its number
 
-TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row; a page writes the name above it
+TOP, BOTTOM = -0.2, 0.4  # half height of a bar in its row; a page writes the name above it
 WITHIN, ABOVE = 0, 1
 
 
@@ -30,7 +30,7 @@ class _Row:
 
     @property
     def percent(self) -> float | None:
-        """Of the bound; infinite above a bound of 0."""
+        """Share of the bound; infinite above a bound of 0."""
         if self.value is None:
             return None
         if self.bound == 0:
@@ -46,7 +46,7 @@ class _Row:
 
 
 def against_target(results: Sequence[Trials], target: Target) -> Figure | None:
-    """A bar for each figure that is bounded, of each result; a line where its bound is."""
+    """A bar for each bounded figure of each result; a line at its bound."""
     every = [row for key in target.bounds for row in _rows(results, key, target)]
     if all(row.value is None for row in every):
         return None
@@ -66,7 +66,7 @@ def against_target(results: Sequence[Trials], target: Target) -> Figure | None:
     axis = Axis("measured, in % of the bound", "linear", 0.0, high, axes.linear_ticks(0.0, high))
     plot = Plot(fixed(axis), rows(called), notes=first_of(every, drawn, "figures"))
     if any((row.percent or 0) > LONGEST for row in drawn):
-        plot.notes.append(f"Bars of more than {LONGEST:g} % end there; the numbers are beside the names.")
+        plot.notes.append(f"Bars of more than {LONGEST:g} % are cut; the numbers are beside the names.")
     for name in dict.fromkeys(targets.WORDS[row.key][0] for row in every if row.value is None):
         plot.notes.append(f"{name} was not measured in every result.")
     plot.line("the bound", WITHIN, [100.0, 100.0], [-0.5, len(drawn) - 0.5], stroke="dashed", weight="thick")

@@ -1,7 +1,7 @@
-"""What an experiment shows, in a terminal: why messages were late; for each variant a table of its treatments, then the
-sentences that matter most; of a sweep a table with the levels as rows; of a search what was tried at each level.
+"""Results of an experiment, in a terminal: why messages were late; for each variant a table of its treatments, then the
+most important sentences; for a sweep a table with the levels as rows; for a search the trials at each level.
 
-docs/findings.md and docs/sweeps.md say how to read them.
+docs/findings.md and docs/sweeps.md explain how to read them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence
 
 MAX_SENTENCES = 8
-LEAST_CLAIMS = 5  # of these there is room for at least so many differences; the rest is what limits them
-LEAST_SHARE = 0.5  # per cent of all lateness; a cause that is less everywhere has no column
-MOST_CAUSES = 7  # that have a column
+LEAST_CLAIMS = 5  # number of these for which there is always room; the rest limits differences
+LEAST_SHARE = 0.5  # percent of all lateness; a cause that is below this everywhere has no column
+MOST_CAUSES = 7  # causes that have a column
 
 _REMARK_STYLES = {
     **dict.fromkeys(("one_trial", HARNESS_ERROR, INVALID, "ended_early", "unused"), "yellow"),
@@ -48,7 +48,7 @@ _REMARK_STYLES = {
 
 
 def print_sentences(out: Console, styled: Iterable[tuple[str, str]]) -> None:
-    """Each on a line of its own, with its style."""
+    """Each on its own line, with its style."""
     for style, words in styled:
         out.print(Text(f"- {words.removesuffix('.')}", style))
 
@@ -57,9 +57,9 @@ def print_sentences(out: Console, styled: Iterable[tuple[str, str]]) -> None:
 
 
 def print_findings(out: Console, summary: Summary, *, with_tables: bool = True) -> None:
-    """The findings of a summary; nothing where it has none.
+    """The findings of a summary; empty if it has none.
 
-    Without tables the sentences alone: where the levels of a sweep have tables of their own.
+    Without tables, only the sentences: used if the levels of a sweep have their own tables.
     """
     findings = summary.findings
     if not findings:
@@ -73,8 +73,8 @@ def print_findings(out: Console, summary: Summary, *, with_tables: bool = True) 
         _print_between(out, findings, metrics)
         level, margin = confidence_words(findings.alpha, findings.family_size), 100 * findings.margin
         legend = (
-            f"Against the baseline, one value per trial; [intervals: {level}]; "
-            f"* differs, = by no more than {margin:.3g} %"
+            f"Compared with the baseline, one value per trial; [intervals: {level}]; * differs, = by no more than "
+            f"{margin:.3g} %"
         )
         out.print(Text(legend, "dim"))
         out.print()
@@ -84,7 +84,7 @@ def print_findings(out: Console, summary: Summary, *, with_tables: bool = True) 
 
 
 def sentences(remarks: Sequence[Remark], most: int = MAX_SENTENCES) -> list[tuple[str, str]]:
-    """The most important ones with their styles, in order; what is left out is said."""
+    """The most important ones with their styles, in order; says how many are left out."""
     claims = [r for r in remarks if r.kind in (WORSE, BETTER)]
     others = [r for r in remarks if r.kind not in (WORSE, BETTER)]
     shown_claims = claims[: max(LEAST_CLAIMS, most - len(others))]
@@ -120,14 +120,14 @@ def _print_between(out: Console, findings: Findings, metrics: Sequence[Metric]) 
             rows.setdefault(f"{c.variant}: {name}" if c.variant else name, {})[c.metric] = c
     if rows:
         besides = [Between(name, mine) for name, mine in rows.items()]
-        print_declared(out, between("baselines against each other", besides, metrics))
+        print_declared(out, between("comparisons among baselines", besides, metrics))
 
 
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 
 def print_claims(out: Console, summary: Summary, machine: str) -> None:
-    """Each claim with its verdict and what it rests on; nothing where the experiment tests none."""
+    """Each claim with its verdict and the evidence; empty if the experiment tests none."""
     if not summary.claims:
         return
     out.print(Text(f"Claims{f', on {machine}' if machine else ''}", "bold"))
@@ -143,7 +143,7 @@ def print_claims(out: Console, summary: Summary, machine: str) -> None:
 
 
 def print_curves(out: Console, summary: Summary) -> None:
-    """Each curve as a table and sentences; nothing where the summary has none."""
+    """Each curve as a table and sentences; empty if the summary has none."""
     for curve in summary.curves:
         out.print(Text(_place(curve), "bold"))
         print_rows(out, tables.curve(curve, ""))
@@ -157,13 +157,13 @@ def print_curves(out: Console, summary: Summary) -> None:
     of_metrics = [m for c in summary.curves for m in c.metrics.values()]
     if of_metrics:
         levels = {m.confidence for m in of_metrics if any(p and p.low is not None for p in m.points)}
-        shown = f"[{format_confidence(*levels)} interval]" if levels else "(an interval takes 5 trials)"
+        shown = f"[{format_confidence(*levels)} interval]" if levels else "(an interval needs 5 trials)"
         out.print(Text(f"Medians over trials {shown}; shares with Wilson's interval", "dim"))
         out.print()
 
 
 def print_breaking_points(out: Console, summary: Summary) -> None:
-    """Each breaking point with the levels that were tried, then what that shows."""
+    """Each breaking point with the levels that were tried, then the conclusion."""
     for found in summary.breaking_points:
         out.print(Text.assemble((_place(found), "bold"), f", {found.criterion}"))
         if found.levels:
@@ -179,7 +179,8 @@ def _place(entry: Curve | BreakingPoint) -> str:
 
 
 def _of_curve(curve: Curve) -> list[str]:
-    """All of the leading metric; of each other one line, with what is claimed of it; one of those that never vary."""
+    """All remarks on the leading metric; for each other metric one line with its claims; one line for those that never
+    vary."""
     metrics = tables.metrics_of(curve)
     leading = tables.leading_of(curve, metrics)
     same = [m for m in metrics if m is not leading and curve.metrics[m.name].course == "same"]
@@ -212,9 +213,9 @@ def _claims(path: str, document: CurveMetric) -> str:
 
 
 def print_why(out: Console, results: Sequence[Result]) -> None:
-    """Of every trial that was traced a sentence, and what passed the time; nothing where none was."""
+    """For every traced trial a sentence, and where the time went; empty if none was traced."""
     traced = [result for result in results if any(trial.why for trial in result.trials_detail)]
-    # What they differ in among themselves; that they were traced is in the title.
+    # The labels show differences within the section; its title already says that they were traced.
     names = (
         labels([replace(result, purpose=None) for result in traced]) if len(traced) > 1 else [r.label for r in traced]
     )
@@ -231,12 +232,12 @@ def print_why(out: Console, results: Sequence[Result]) -> None:
     out.print()
     if late := [(label, why) for label, why in found if why.late]:
         print_rows(out, _causes(late))
-        out.print("shares of the time that the late messages took; `perflab trace why` tells more", style="dim")
+        out.print("shares of the late messages' time; `perflab trace why` has the details", style="dim")
         out.print()
 
 
 def _causes(found: Sequence[tuple[str, Why]]) -> Table[tuple[str, Why]]:
-    """The causes that matter most, in the order in which all are listed."""
+    """The most important causes, in the order in which all are listed."""
     largest = {cause: max(_share(why, cause) or 0.0 for _, why in found) for cause in CAUSES}
     most = sorted(largest, key=lambda cause: -largest[cause])[:MOST_CAUSES]
     shown = [cause for cause in CAUSES if cause in most and largest[cause] >= LEAST_SHARE]

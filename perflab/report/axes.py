@@ -27,14 +27,14 @@ TIME_UNITS = (Unit("ns", 1.0), Unit("µs", 1e3), Unit("ms", 1e6), Unit("s", 1e9)
 
 
 def time_unit(values_ns: Iterable[float]) -> Unit:
-    """The unit in which the middle of a logarithmic axis over these values is a handy number."""
+    """The unit in which the middle of a logarithmic axis over these values is a convenient number."""
     known = [max(v, 1.0) for v in values_ns]
     middle = math.sqrt(min(known) * max(known)) if known else 1e3
     return next((unit for unit in reversed(TIME_UNITS) if middle >= unit.ns), TIME_UNITS[0])
 
 
 def log_range(values: Iterable[float]) -> tuple[float, float]:
-    """A range around positive values with a little room on both sides, at least from 1 to 2."""
+    """A range around positive values with some room on both sides, at least from 1 to 2."""
     known = [v for v in values if v > 0]
     if not known:
         return 0.1, 10.0
@@ -47,7 +47,7 @@ def log_range(values: Iterable[float]) -> tuple[float, float]:
 
 
 def log_ticks(low: float, high: float) -> Ticks:
-    """Decades, with 2 and 5 between them where there are few; evenly spaced round numbers on a short axis."""
+    """Decades, with 2 and 5 between them if there are few; evenly spaced round numbers on a short axis."""
     decades = math.log10(high / low)
     steps = (1, 2, 5) if decades <= 3 else (1,)
     ticks = []
@@ -73,17 +73,17 @@ def linear_ticks(low: float, high: float, wanted: int = 6) -> Ticks:
 
 
 def nines(percentile: float) -> float:
-    """The place of a percentile on HdrHistogram's scale: 0 → 0, 90 → 1, 99 → 2, 99.9 → 3."""
+    """The position of a percentile on HdrHistogram's scale: 0 → 0, 90 → 1, 99 → 2, 99.9 → 3."""
     return -math.log10(1.0 - percentile / 100.0)
 
 
 def percentile_ticks(high: float) -> Ticks:
-    """The percentiles that are written on an axis up to a percentile."""
+    """The labelled percentiles of an axis up to a percentile."""
     return tuple((p, f"{p:.10g}") for p in PERCENTILE_TICKS if p <= high + 1e-12)
 
 
 def number(value: float) -> str:
-    """A number without needless digits, thousands set apart: "0.5", "20", "10 000"."""
+    """A number without needless digits, thousands separated: "0.5", "20", "10 000"."""
     if value and abs(value) < 1e-3:
         return f"{value:.3g}"
     text = f"{value:,.6f}".rstrip("0").rstrip(".") if abs(value) < 1000 else f"{value:,.0f}"
@@ -91,7 +91,7 @@ def number(value: float) -> str:
 
 
 def runs(values: Sequence[T | None]) -> Iterator[tuple[int, int, T]]:
-    """Neighbours that are equal as one: the first index, the one after the last, and the value; none of None."""
+    """Merges equal neighbours: the first index, the one after the last, and the value; without those of None."""
     start = 0
     for value, equal in itertools.groupby(values):
         end = start + len(list(equal))
@@ -101,7 +101,7 @@ def runs(values: Sequence[T | None]) -> Iterator[tuple[int, int, T]]:
 
 
 def spread(count: int, wanted: int, offset: int = 0) -> Sequence[int]:
-    """Up to `wanted` indices evenly within `count`; an `offset` keeps marks of several lines apart."""
+    """Up to `wanted` indices evenly within `count`; an `offset` keeps the marks of several lines apart."""
     if count <= 0:
         return ()
     step = max(1, math.ceil(count / wanted))

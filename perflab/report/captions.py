@@ -1,4 +1,4 @@
-"""What several pictures share: their words and their notes."""
+"""Words and notes shared by several pictures."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ WHAT = {
 }
 
 
-MAX_SINGLE = 10  # trials of a result drawn one by one
-MAX_NAMED = 4  # results of which it is said one by one
+MAX_SINGLE = 10  # largest number of trials of a result that are drawn individually
+MAX_NAMED = 4  # largest number of results that are mentioned individually
 
 
 T = TypeVar("T")
 
 
 def title_of(name: str, own: Mapping[str, str]) -> str:
-    """What a figure is: one of messages, or one of these."""
+    """The description of a figure: of messages, or one of these."""
     found = WHAT.get(name) or own.get(name) or words(name)
     return f"{found[:1].upper()}{found[1:]}"
 
@@ -54,7 +54,7 @@ def durations(results: Sequence[Trials]) -> str:
 
 
 def subtitle(counts: Sequence[tuple[Trials, str, int | None]]) -> str:
-    """The workloads, how many messages of the first figure the picture stands for, and how long they were measured."""
+    """The workloads, how many messages of the first figure the picture covers, and how long they were measured."""
     shown = list({id(result): result for result, *_ in counts}.values())
     numbers = [n for _, name, n in counts if name == counts[0][1]]
     known = [n for n in numbers if n is not None]
@@ -64,15 +64,15 @@ def subtitle(counts: Sequence[tuple[Trials, str, int | None]]) -> str:
 
 
 def counted_as(names: Sequence[str]) -> str:
-    """What the values of these figures are of."""
+    """What the values of these figures measure."""
     if set(names) == {ROUND_TRIP}:
         return "replies"
     return "messages" if all(name in FIGURES for name in names) else "values"
 
 
 def left_out(results: Sequence[Trials], measured: Sequence[str] = ()) -> list[str]:
-    """Which trials are not in the picture, or are in it although they did not succeed; then the results in which a
-    figure was not measured that others have."""
+    """Which trials are missing in the picture, or are in it although they did not succeed; then the results that lack a
+    figure which others have."""
     bad = [result for result in results if not any(t.measured for t in result.trials)]
     missed = [(r, found) for r in results if r not in bad and (found := [t for t in r.trials if t.missed_criterion])]
     without = [(r, r.left_out) for r in results if r not in bad and r.left_out]
@@ -110,25 +110,26 @@ def left_out_words(outcomes: Outcomes) -> str:
 
 
 def interval_of(confidences: Iterable[float]) -> str:
-    """ "95 % interval", of the levels that the results say; of those that say none "interval"."""
+    """ "95 % interval", with the levels that the results have; without a level "interval"."""
     return f"{format_confidence(*confidences)} interval".strip()
 
 
 def first_of(found: Sequence[object], shown: Sequence[object], what: str) -> list[str]:
-    """ "The first 7 of 9 variants.", where not all are shown."""
+    """ "The first 7 of 9 variants.", if some are not shown."""
     return [f"The first {len(shown)} of {len(found)} {what}."] if len(shown) < len(found) else []
 
 
 def single(trials: Sequence[T]) -> list[T]:
-    """What is drawn one by one of the trials of a result, evenly chosen in their order; nothing where there is one."""
+    """The trials of a result that are drawn individually, evenly chosen in their order; none if there is only one
+    trial."""
     return [trials[i] for i in axes.spread(len(trials), MAX_SINGLE)] if len(trials) > 1 else []
 
 
 def not_single(results: Sequence[Trials]) -> list[str]:
-    """That not every trial has a line of its own, where that is so."""
+    """A note if not every trial has its own line."""
     if all(len(result.trials) <= MAX_SINGLE for result in results):
         return []
-    return [f"At most {MAX_SINGLE} trials of a result have a line of their own; the thick lines are of all of them."]
+    return [f"At most {MAX_SINGLE} trials of a result have their own line; the thick lines cover all of them."]
 
 
 def groups(results: Sequence[Trials]) -> list[tuple[int, str]]:

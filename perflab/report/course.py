@@ -1,5 +1,5 @@
-"""The picture of a run's course: which trial ran when, under what, which were invalid, and where perflab waited for a
-quiet machine."""
+"""The picture of a run's course: which trial ran when, under which treatment, which were invalid, and where perflab
+waited for a quiet machine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from perflab.units import format_duration, plural
 MAX_ROWS = 24
 UNDISTURBED, DISTURBED, WATCHED, WRONG, BUSY = range(5)
 NAMES = ("undisturbed", "under a condition", "watched by a tracer or a profiler", "not successful")
-TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row
+TOP, BOTTOM = -0.2, 0.4  # half height of a bar in its row
 
 
 @dataclass(frozen=True)
 class _Ran:
-    """A trial, from when to when it ran in seconds since the first one began to wait; since when it waited."""
+    """A trial: its begin, end and the begin of its wait, in seconds since the first trial began to wait."""
 
     trial: TrialTables
     waits: float
@@ -31,7 +31,7 @@ class _Ran:
 
 
 def course(results: Sequence[Trials]) -> Figure | None:
-    """A row for each result of the first run that says when its trials ran; None of fewer than two."""
+    """A row for each result of the first run with recorded times; None for fewer than two."""
     run = next((r.run for r in results if any(_times(t) for t in r.trials)), None)
     own = as_in_summary([result for result in results if result.run is run])
     ran = {id(result): _ran(result) for result in own}
@@ -39,7 +39,7 @@ def course(results: Sequence[Trials]) -> Figure | None:
     if len(begins) < 2:
         return None
     first = min(begins)
-    # Worst last would hide it: a result with trials that were no success keeps its row.
+    # Sorting worst last would hide it: a result with unsuccessful trials keeps its row.
     order = sorted(own, key=lambda result: all(r.trial.outcome == SUCCESS for r in ran[id(result)]))
     kept = {id(result) for result in order[:MAX_ROWS]}
     shown = [result for result in own if id(result) in kept]
@@ -75,7 +75,7 @@ def course(results: Sequence[Trials]) -> Figure | None:
     plot.points("not successful", WRONG, signs, sign="cross")
     plot.points("began on a busy machine", BUSY, busy, sign="ring")
     if rest := len(own) - len(shown):
-        plot.notes.append(f"{plural(rest, 'result')} of which every trial was successful: not drawn.")
+        plot.notes.append(f"{plural(rest, 'result')} with only successful trials: not drawn.")
     trials, lasting = sum(map(len, ran.values())), None if run is None else run.lasted_s
     return plot.figure(
         "course",
@@ -111,5 +111,5 @@ def _ran(result: Trials) -> list[_Ran]:
 
 
 def _times(trial: TrialTables) -> tuple[float, float] | None:
-    """Seconds of the time of day at which it began, to wait at first, and ended; None where that is not recorded."""
+    """Seconds of the time of day at which it began to wait, began, and ended; None if not recorded."""
     return None if trial.span is None else (trial.span[0].timestamp(), trial.span[1].timestamp())

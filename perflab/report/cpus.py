@@ -1,7 +1,7 @@
-"""Pictures of what perflab-monitor saw: how busy each CPU was over time, and which threads ran where.
+"""Pictures of perflab-monitor's samples: how busy each CPU was over time, and which threads ran where.
 
-One trial of each result is shown, and named. Time is cut into equal steps, and what was sampled is put into them
-evenly; what it was within an interval of the monitor nobody knows.
+One trial of each result is shown, and named. Time is divided into equal steps, and samples are distributed evenly over
+them; the course within an interval of the monitor is unknown.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ MAX_RESULTS = 8  # in one picture
 MAX_ROWS = 32
 MAX_THREAD_ROWS = 24
 MAX_STEPS = 120
-MAX_LANES = 8  # of a row: more CPUs than that do not have one each
-WORKLOAD = "workload"  # the groups of the workload's processes begin with it
+MAX_LANES = 8  # number of rows: with more CPUs, several share a row
+WORKLOAD = "workload"  # prefix of the groups of the workload's processes
 MIDDLES = ("latency.p99", "round_trip.p99", "latency.p50", "cpu_percent")
 
-_ROW = 0.44  # from the middle of a row to its edges
+_ROW = 0.44  # half height of a row
 _TABLES = ("monitor_threads", "monitor_cpus")
 
-Shares = tuple[float | None, ...]  # in each step, in per cent; None where nothing was sampled
+Shares = tuple[float | None, ...]  # in each step, in percent; None if nothing was sampled
 
 
 @dataclass(frozen=True)
 class _Watched:
-    """One trial of a result with the monitor's tables; the window is that of the measured part."""
+    """One trial of a result with the monitor's tables; the window is the measured part."""
 
     result: Trials
     trial: TrialTables
@@ -62,7 +62,7 @@ class _Watched:
         return np.array([at[0] - int(first or 0), *at] if at else [], dtype=np.float64)  # type: ignore[arg-type]
 
     def intervals(self, samples: pl.DataFrame) -> tuple[Floats, Floats]:
-        """From when to when samples of threads tell something, in seconds from the start of the measured part."""
+        """The time covered by samples of threads, in seconds from the start of the measured part."""
         at = _floats(samples, "at_ns")
         before = self.ends_ns[np.clip(np.searchsorted(self.ends_ns, at) - 1, 0, None)]
         return (before - self.begin_ns) / NS_PER_S, (at - self.begin_ns) / NS_PER_S
@@ -70,7 +70,7 @@ class _Watched:
 
 @dataclass(frozen=True)
 class Watch:
-    """The trials of which CPUs and threads are shown. `notes` say which of more results these are of."""
+    """The trials whose CPUs and threads are shown. `notes` name the results that are shown, if there are more."""
 
     trials: tuple[_Watched, ...]
     notes: tuple[str, ...]
@@ -78,7 +78,7 @@ class Watch:
 
 @dataclass(frozen=True)
 class _Steps:
-    """Equal steps of time, and the trials that are shown in them. `notes` say which these are."""
+    """Equal time steps, and the trials that are shown with them. `notes` name these trials."""
 
     watched: Sequence[_Watched]
     notes: list[str]
@@ -99,7 +99,7 @@ class _Steps:
 
     @property
     def which(self) -> str:
-        """ "Shown is trial 3 of baseline, trial 5 of cpu_load."; where there were several the median one."""
+        """ "Shown is trial 3 of baseline, trial 5 of cpu_load."; the median one of several."""
         several = any(len(one.result.trials) > 1 for one in self.watched)
         text = ", ".join(
             f"trial {one.trial.number}{f' of {one.result.label}' if len(self.watched) > 1 else ''}"
@@ -108,7 +108,7 @@ class _Steps:
         return f"Shown is {text}{', in the middle of its result by p99' if several else ''}."
 
     def called(self, one: _Watched, what: str) -> str:
-        """With the result that it is of, where there are several."""
+        """With its result, if there are several."""
         return f"{one.result.label} · {what}" if len(self.watched) > 1 else what
 
     def plot(self, names: Sequence[str]) -> Plot:
@@ -120,7 +120,7 @@ class _Steps:
         return f"{workloads([one.result for one in self.watched])}: {what.format(count)}"
 
     def spread(self, begins: Floats, ends: Floats, amounts: Floats) -> Floats:
-        """Amounts of intervals (in seconds from the start of the measured part), put evenly into the steps."""
+        """Distributes amounts in intervals (in seconds from the start of the measured part) evenly over the steps."""
         edges = np.arange(self.count + 1) * self.step_s
         overlap = np.minimum(ends[:, None], edges[None, 1:]) - np.maximum(begins[:, None], edges[None, :-1])
         share = np.clip(overlap, 0, None) / np.maximum(ends - begins, 1e-9)[:, None]
@@ -137,7 +137,7 @@ def _floats(table: pl.DataFrame, name: str) -> Floats:
 
 
 def cores(watch: Watch) -> Figure | None:
-    """The busy share of each CPU over time, and below it the share that the workload used."""
+    """The busy share of each CPU over time, and below it the workload's share."""
     if not watch.trials:
         return None
     steps = _Steps(watch.trials, list(watch.notes))
@@ -159,10 +159,10 @@ def cores(watch: Watch) -> Figure | None:
             names.append(f"{steps.called(one, f'CPU {cpu}')}: {shares}")
     if not names:
         return None
-    steps.notes.insert(0, f"Of each CPU above: how busy it was; below, narrower: by the workload. {steps.which}")
+    steps.notes.insert(0, f"For each CPU, above: how busy it was; below, narrower: by the workload. {steps.which}")
     steps.notes.append(
-        "The workload's time is given to the CPU on which a thread was last seen at the end of an interval of the "
-        "monitor. Empty: not sampled."
+        "The workload's time is assigned to the CPU on which a thread was last seen at the end of a monitor "
+        "interval. Empty: not sampled."
     )
     return steps.plot(names).figure(
         "cores",
@@ -178,7 +178,7 @@ def cores(watch: Watch) -> Figure | None:
 
 
 def _of_cpus(one: _Watched, steps: _Steps) -> dict[int, tuple[Shares, Shares]]:
-    """Of each CPU the busy share and the workload's."""
+    """For each CPU, the busy share and the workload's."""
     import polars as pl
 
     own = one.threads.filter(
@@ -221,7 +221,7 @@ def _percent(value: float | None) -> str:
 
 @dataclass(frozen=True)
 class _Thread:
-    """The CPU of each step (None: it used no time), and what it was allowed, as (begin s, end s, CPUs)."""
+    """The CPU of each step (None: it used no time), and the permitted CPUs, as (begin s, end s, CPUs)."""
 
     group: str
     name: str
@@ -248,7 +248,7 @@ class _Thread:
 
 
 def affinity(watch: Watch) -> Figure | None:
-    """Which CPUs threads were allowed to use, and on which they were seen when they had used CPU time."""
+    """Which CPUs threads were permitted to use, and on which they were seen after using CPU time."""
     if not watch.trials:
         return None
     steps = _Steps(watch.trials, list(watch.notes))
@@ -276,16 +276,16 @@ def affinity(watch: Watch) -> Figure | None:
                 begin, end = first * steps.step_s, last * steps.step_s
                 said = f"{thread.name}<br>seen on CPU {cpu} from {begin:.3g} to {end:.3g} s"
                 seen.setdefault(cpu, []).append(Span(begin, end, *lanes[cpu], str(cpu), said))
-    lanes_text = " Within a row each CPU has a lane, the lowest number on top." if 1 < len(cpus) <= MAX_LANES else ""
+    lanes_text = " Within a row, each CPU has a lane, the lowest number on top." if 1 < len(cpus) <= MAX_LANES else ""
     steps.notes.insert(
         0,
-        f"A step of {steps.step_s:.3g} s shows the CPU on which a thread was seen after it had used CPU time, that "
-        f"with most of it where there were several; nothing where it used none.{lanes_text} {steps.which}",
+        f"A step of {steps.step_s:.3g} s shows the CPU on which a thread was seen after it had used CPU time, or "
+        f"the one with most of it if there were several; empty if it used none.{lanes_text} {steps.which}",
     )
     shown = [(n, cpu) for n, cpu in enumerate(cpus) if cpu in seen]
     return steps.plot(names).figure(
         "affinity",
-        "Where threads ran, and where they were allowed to",
+        "Where threads ran, and where they were permitted to",
         steps.subtitle(f"{len(names)} threads, {{}}"),
         [(n, f"seen on CPU {cpu}") for n, cpu in shown],
         [Key("allowed", None, sign="ground")],
@@ -317,7 +317,7 @@ def _threads(one: _Watched, steps: _Steps) -> list[_Thread]:
 def _allowed(
     begins: Floats, ends: Floats, cpus: Sequence[str | None], length_s: float
 ) -> tuple[tuple[float, float, frozenset[int]], ...]:
-    """What a thread was allowed, as stretches of equal sets."""
+    """The permitted CPUs of a thread, as stretches of equal sets."""
     found: list[tuple[float, float, str]] = []
     for begin, end, text in zip(np.maximum(begins, 0.0), np.minimum(ends, length_s), cpus, strict=True):
         if text is None or begin >= end:
@@ -329,7 +329,7 @@ def _allowed(
 
 
 def _lanes(place: int, cpus: Sequence[int], thread: _Thread) -> dict[int, tuple[float, float]]:
-    """Top and bottom of the lane of each CPU within a row: of all of them, or where these are many of those used."""
+    """Top and bottom of each CPU's lane within a row: for all CPUs, or if these are many, for the used ones."""
     having = cpus if len(cpus) <= MAX_LANES else sorted(thread.seen_on)
     if len(having) > MAX_LANES:
         return dict.fromkeys(having, (place - _ROW, place + _ROW))
@@ -341,9 +341,9 @@ def _lanes(place: int, cpus: Sequence[int], thread: _Thread) -> dict[int, tuple[
 
 
 def watch(results: Sequence[Trials]) -> Watch:
-    """The middle trial of each result that the monitor watched, read once for both pictures.
+    """The median trial of each result with monitor tables, read once for both pictures.
 
-    Raises BadInput where a monitor's file is damaged or cannot be read.
+    Raises BadInput if a monitor file is damaged or unreadable.
     """
     having = [result for result in results if any(_has_records(result, trial) for trial in result.trials)]
     ordered = by_level(having)
@@ -360,7 +360,7 @@ def _has_records(result: Trials, trial: TrialTables) -> bool:
 
 
 def _middle(result: Trials) -> TrialTables:
-    """The trial in the middle by the first metric that all have; by their order where there is none."""
+    """The median trial by the first metric that all have; by order if there is none."""
     trials = [trial for trial in result.trials if _has_records(result, trial)]
     entry = summary_of(result)
     details = {detail.trial: detail for detail in (() if entry is None else entry.trials_detail)}
@@ -373,7 +373,7 @@ def _middle(result: Trials) -> TrialTables:
 
 
 def _open(result: Trials, trial: TrialTables) -> _Watched | None:
-    """Raises BadInput where the monitor's file is damaged or cannot be read."""
+    """Raises BadInput if the monitor file is damaged or unreadable."""
     import polars as pl
 
     folder, begin_ns = folder_of(result, trial.number), trial.started_ns

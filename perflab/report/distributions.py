@@ -1,4 +1,4 @@
-"""Pictures of distributions: percentile curves, and the edges one by one."""
+"""Pictures of distributions: percentile curves, and individual edges."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from perflab.statistics.histogram import Histogram
 from perflab.statistics.sample import Floats
 from perflab.units import format_count, format_time
 
-MIN_BEYOND = 10  # a percentile is reliable where so many messages were slower
+MIN_BEYOND = 10  # a percentile is reliable if this many messages were slower
 MAX_ROWS = 24  # edges in one picture
 
-_STROKES: tuple[Stroke, ...] = ("solid", "dashed")  # of the first and the second figure in one picture
+_STROKES: tuple[Stroke, ...] = ("solid", "dashed")  # for the first and the second figure in one picture
 _SIGNS: tuple[tuple[Sign, str], ...] = (("full", "middle"), ("hollow", "p99"), ("bar", "maximum"))  # of an edge
 
 
 def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | None:
-    """One curve per result, merged over edges and trials; the first figure as a solid line, a second one dashed.
+    """One curve per result, merged over edges and trials; solid for the first figure, dashed for a second one.
 
-    A curve goes to the last percentile with MIN_BEYOND slower messages, which is marked, and faintly on to the maximum.
+    A curve goes to the last percentile with MIN_BEYOND slower messages, which is marked, and continues faintly to the
+    maximum.
     """
     of_trials = {
         (group, name): [histogram((trial,), name) for trial in result.trials]
@@ -77,13 +78,13 @@ def percentiles(results: Sequence[Trials], measured: Sequence[str]) -> Figure | 
 
 
 def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weight: Weight, what: str) -> None:
-    """The reliable part of a percentile curve with its end, and the rest up to the maximum; of a single trial the first
-    of these alone."""
+    """The reliable part of a percentile curve with its end, and the rest up to the maximum; for a single trial only the
+    first of these."""
     last, reliable = _last_percentile(h), _reliable_percentile(h)
     grid = _percentile_grid(last, reliable)
     values = np.maximum(_quantiles(h, grid), 1)
     hover = []
-    if weight != "thin" or reliable is None:  # of a thin line no point is told
+    if weight != "thin" or reliable is None:  # points of thin lines have no hover text
         hover = [
             f"{name}<br>{round(p, 6):.10g} %: {format_time(value)}"
             for p, value in zip(grid.tolist(), values.tolist(), strict=True)
@@ -107,7 +108,7 @@ def _curve(plot: Plot, name: str, group: int, h: Histogram, stroke: Stroke, weig
 
 
 def _percentile_grid(last: float, reliable: float | None) -> Floats:
-    """Percentiles evenly on the scale of nines, with all that are written on the axis and both ends."""
+    """Percentiles evenly on the scale of nines, including the labelled ones and both ends."""
     places = np.arange(0.0, axes.nines(last), 1 / 48)
     grid = 100.0 * (1.0 - 10.0**-places)
     more = [p for p, _ in axes.percentile_ticks(last)] + [last] + ([] if reliable is None else [reliable])
@@ -136,7 +137,7 @@ def _last_percentile(h: Histogram) -> float:
 
 
 def _reliable_percentile(h: Histogram) -> float | None:
-    """The last percentile with MIN_BEYOND slower messages; None where that is below the median."""
+    """The last percentile with MIN_BEYOND slower messages; None if it is below the median."""
     return 100.0 * (1.0 - MIN_BEYOND / h.count) if h.count >= 2 * MIN_BEYOND else None
 
 
@@ -144,14 +145,14 @@ def _reliable_percentile(h: Histogram) -> float | None:
 
 
 def edges(results: Sequence[Trials], name: str) -> Figure | None:
-    """p50, p99 and maximum of each edge (publisher, service), worst on top; mean and maximum where there is no more."""
+    """p50, p99 and maximum of each edge (publisher, service), worst on top; mean and maximum if only these exist."""
     table = [numbers(result.trials, name) for result in results]
     keys = list(dict.fromkeys(key for row in table for key in row))
     if not keys:
         return None
 
     def worst(key: tuple[str, ...]) -> tuple[float, float]:
-        """p99, or the maximum where there is none."""
+        """p99, or the maximum without one."""
         found = [row[key] for row in table if key in row]
         return max((n.p99 if n.p99 is not None else n.maximum or 0.0, n.maximum or 0.0) for n in found)
 
@@ -169,9 +170,9 @@ def edges(results: Sequence[Trials], name: str) -> Figure | None:
     if any(n.p50 is None for n in known):
         programs = dict.fromkeys(r.run.program for r in results if r.run.origin != PERFLAB)
         who = " and ".join(programs) or "what was recorded"
-        plot.notes.append(f"{who} has no distribution: there are means and maxima, no percentiles.")
+        plot.notes.append(f"{who} has no distribution: only means and maxima, no percentiles.")
         if any(n.p50 is None and n.mean is not None for n in known):
-            middles.append("mean where there is no p50")
+            middles.append("mean if there is no p50")
     return plot.figure(
         f"{name}_edges",
         f"{WHAT[name]}: by {owner}",
@@ -186,7 +187,7 @@ def edges(results: Sequence[Trials], name: str) -> Figure | None:
 
 
 def _edges(plot: Plot, label: str, group: int, places: Sequence[tuple[float, tuple[str, ...], Numbers]]) -> None:
-    """Edges of a result where they stand: the range of what is known of each, and a sign for each number."""
+    """Edges of a result at their rows: the range of the known values of each, and a sign for each number."""
     ranges: list[tuple[float | None, float | None]] = []
     signs: dict[Sign, list[tuple[float, float, str]]] = {sign: [] for sign, _ in _SIGNS}
     for y, key, n in places:
@@ -205,7 +206,7 @@ def _edges(plot: Plot, label: str, group: int, places: Sequence[tuple[float, tup
 
 
 def _place(row: int, group: int, key: tuple[str, ...], table: Sequence[dict[tuple[str, ...], Numbers]]) -> float:
-    """Where a result stands among those that have this row."""
+    """The offset of a result among those in the same row."""
     present = [g for g, numbers_of in enumerate(table) if key in numbers_of]
     return row + (present.index(group) - (len(present) - 1) / 2) * 0.72 / len(table)
 
@@ -218,7 +219,7 @@ def _total(found: dict[tuple[str, ...], Numbers]) -> int | None:
 def _row_name(key: tuple[str, ...]) -> str:
     """ "lyon → hamburg · tigris", or "lyon · tigris" for a publisher: names relative to the root namespace.
 
-    Of a service the client stands first, and alone where the server is not known.
+    For a service the client comes first, and alone if the server is unknown.
     """
     names = [part.removeprefix("/") for part in key]
     if len(names) == 2:

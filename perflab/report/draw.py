@@ -1,8 +1,9 @@
 """Figures as specifications of Vega, and as SVG, PNG or PDF. A page draws the same specification (draw_html.py).
 
-A specification holds what is drawn as tables of columns, one for points of lines and signs, one for rules, and so on;
-`rows` turns them into what Vega reads. Colours are names ("group0", "faint", "shade50"): the signal `theme` says what
-colour each is, and may change at any time. So may `hidden`, groups that are not drawn, and `x_domain` and `y_domain`.
+A specification stores what is drawn as tables of columns: one for points of lines and signs, one for rules, and so on;
+`rows` converts them to Vega's input. Colours are names ("group0", "faint", "shade50"): the signal `theme` maps each to
+a colour, and may change at any time. The same holds for `hidden`, groups that are not drawn, and for `x_domain` and
+`y_domain`.
 """
 
 from __future__ import annotations
@@ -32,33 +33,33 @@ MORE_PER_RESULT_PX = 12
 FONT = "DejaVu Sans, Segoe UI, sans-serif"
 
 _MARGIN_PX = 12
-SMALL_WIDTH_PX = 430  # of a figure with a height of its own
+SMALL_WIDTH_PX = 430  # for a figure with its own height
 _X_AXIS_PX = 52  # labels and title
 _LINE_PX = 15  # of a note
 _NOTE_LETTERS = 135
-_ENTRY_PX = 20  # of a legend: its height
-_GLYPH_PX = 18  # from its middle to either side
-_LETTER_PX = 6.6  # of a legend, at most in the mean
+_ENTRY_PX = 20  # height of a legend entry
+_GLYPH_PX = 18  # half height of a row
+_LETTER_PX = 6.6  # average width of a letter in a legend
 _PANELS_BESIDE = 2  # small pictures
-_TITLE_PX, _Y_AXIS_PX, _GAP_PX = 46, 62, 16  # of them: title and axis, and between them
+_TITLE_PX, _Y_AXIS_PX, _GAP_PX = 46, 62, 16  # space for title and axis, and between the pictures
 _TITLE = {"anchor": "start", "font": FONT, "fontWeight": "bold", "subtitleFont": FONT}
-_WIDE_SPAN_PX = 24  # a number fits in
+_WIDE_SPAN_PX = 24  # width that a number fits in
 
 _WEIGHTS = {"thick": 2.6, "normal": 1.8, "thin": 1.0}
 _DASHES: dict[str, tuple[float, ...]] = {"solid": (), "dashed": (7, 4), "dotted": (1.5, 3)}
 _CAP_PX = 4  # of a whisker
 
 _SIDES = re.compile(r'(width|height)="([\d.]+)"')
-_REFERENCE = re.compile(rb"(\d+) 0 R")  # of a PDF's object to another
+_REFERENCE = re.compile(rb"(\d+) 0 R")  # reference from one PDF object to another
 _NAMED = re.compile(rb"(?m)(?:^ +/\w+ \d+ 0 R\n)+")
 
 Spec = dict[str, Any]
-Table = dict[str, Any]  # columns by their names, and their `length`
+Table = dict[str, Any]  # columns by name, and their `length`
 
 
 @dataclass(frozen=True)
 class Stroke:
-    """A path in px around its place, in the tones of a theme; "tone" is that of who draws it."""
+    """A path in px around its position, in the tones of a theme; "tone" is that of the mark that draws it."""
 
     path: str
     fill: str = "none"
@@ -69,7 +70,7 @@ class Stroke:
 
 
 def painted(stroke: Stroke, tone: str) -> Stroke:
-    """A stroke of somebody with this tone."""
+    """A stroke in the mark's own tone."""
     fill, line = (tone if own == "tone" else own for own in (stroke.fill, stroke.stroke))
     return replace(stroke, fill=fill, stroke=line)
 
@@ -111,15 +112,15 @@ def tones(theme: Theme) -> dict[str, str]:
 
 
 def tone_of(group: int | None) -> str:
-    """The name of a group's colour; that of None is for what has no group.
+    """The name of a group's colour; None stands for no group.
 
-    Colours repeat after six, in another pairing with the seven marks.
+    Colours repeat after six, in different pairs with the seven marks.
     """
     return "faint" if group is None else f"group{group % len(THEMES['light'].groups)}"
 
 
 def sign_stroke(sign: Sign, group: int, *, upright: bool = True) -> Stroke:
-    """How a sign of a group is drawn; `upright`: a bar stands, else it lies."""
+    """How a sign of a group is drawn; `upright`: a bar is vertical, else horizontal."""
     found = _SIGNS[sign]
     path = found.path or mark(group)
     if sign == "bar" and not upright:
@@ -128,7 +129,7 @@ def sign_stroke(sign: Sign, group: int, *, upright: bool = True) -> Stroke:
 
 
 def glyph(key: Key, group: int) -> list[Stroke]:
-    """What stands before a name in a legend, 36 px wide."""
+    """The symbol before a name in a legend, 36 px wide."""
     found = []
     if key.shade is not None:
         found.append(Stroke(_square(14, 6), f"shade{key.shade:g}", "faint", 1.0))
@@ -143,14 +144,15 @@ def glyph(key: Key, group: int) -> list[Stroke]:
 def draw(
     figure: Figure, fmt: Format, background: Background = "light", dpi: int = 150, small: Sequence[Figure] = ()
 ) -> bytes:
-    """The picture as a file of that format; `dpi` is that of a PNG. `small` ones are drawn in its place, below its
-    title. The same figure gives the same bytes."""
+    """The picture as a file in that format; `dpi` applies to PNG. `small` pictures are drawn instead, below its title.
+    The same figure gives the same bytes."""
     import vl_convert
 
     spec = _on_paper(figure, THEMES[background], small)
     svg = _numbered(vl_convert.vega_to_svg(spec, allowed_base_urls=[]))
     title = html.escape(f"{figure.title} ({figure.subtitle})", quote=False)
-    svg = svg.replace(">", f"><title>{title}</title>", 1)  # of the whole: what tabs show and readers read aloud
+    # Of the whole picture: shown on tabs and read aloud by screen readers
+    svg = svg.replace(">", f"><title>{title}</title>", 1)
     if fmt == "png":
         return bytes(vl_convert.svg_to_png(svg, scale=dpi / PX_PER_IN * (1 + 1e-6), ppi=72))  # the library rounds down
     if fmt == "pdf":
@@ -160,13 +162,13 @@ def draw(
 
 
 def _numbered(svg: str) -> str:
-    """With its parts numbered from 0: the library counts on from picture to picture."""
+    """Numbers its parts from 0: the library continues counting from picture to picture."""
     names = {name: f"clip{i}" for i, name in enumerate(dict.fromkeys(re.findall(r'id="(clip\d+)"', svg)))}
     return re.sub(r"\bclip\d+\b", lambda found: names.get(found[0], found[0]), svg) if names else svg
 
 
 def _ordered(pdf: bytes) -> bytes:
-    """With its objects numbered in the order in which they name each other: the library's order is one of chance."""
+    """Numbers its objects in order of reference: the library's order is random."""
     table = int(pdf[pdf.rindex(b"startxref") :].split()[1])
     starts = [int(entry) for entry in re.findall(rb"(\d{10}) 00000 n", pdf[table:])]
     bounds = sorted([*starts, table])
@@ -200,7 +202,7 @@ def _ordered(pdf: bytes) -> bytes:
 
 
 def _on_paper(figure: Figure, theme: Theme, small: Sequence[Figure]) -> Spec:
-    """The plot, or the small ones in its place, with title, legends and notes around it."""
+    """The plot, or the small ones instead, with title, legends and notes around it."""
     paper_px = SMALL_WIDTH_PX if figure.height else PAPER_WIDTH_PX
     inner_px = paper_px - 2 * _MARGIN_PX
     small = small or figure.panels
@@ -209,7 +211,7 @@ def _on_paper(figure: Figure, theme: Theme, small: Sequence[Figure]) -> Spec:
     texts: list[Spec] = []
     y = float(_GAP_PX if small else _X_AXIS_PX)
     whole = Key("", "solid", "normal", "full")
-    groups = () if small and not figure.panels else figure.groups  # names stand beside lines
+    groups = () if small and not figure.panels else figure.groups  # names are beside lines
     for entries in ([(name, whole, i) for i, name in groups], [(key.label, key, None) for key in figure.keys]):
         if not entries:
             continue
@@ -260,7 +262,7 @@ def _on_paper(figure: Figure, theme: Theme, small: Sequence[Figure]) -> Spec:
 
 
 def _panels(figures: Sequence[Figure], width_px: float) -> Spec:
-    """Small pictures beside and below each other, each with its title."""
+    """Small pictures in a grid, each with its title."""
     count = min(_PANELS_BESIDE, len(figures))
     step_px = width_px / count
     marks: list[Spec] = []
@@ -293,7 +295,7 @@ def _panels(figures: Sequence[Figure], width_px: float) -> Spec:
 
 
 def _with_values(data: Sequence[Spec]) -> list[Spec]:
-    """Tables of columns as those of rows that Vega reads."""
+    """Converts tables of columns to the rows that Vega reads."""
     return [
         {"name": table["name"], **({"values": rows(table["columns"])} if "columns" in table else table)}
         for table in data
@@ -310,7 +312,7 @@ def rows(table: Table) -> list[Spec]:
 
 
 def specification(figure: Figure) -> Spec:
-    """The plot of a figure, as wide as the signal `width` says. Members of its `data` have their `columns`."""
+    """The plot of a figure, with the width of the signal `width`. The entries of its `data` have `columns`."""
     is_rows = figure.y.scale == "rows"
     height = figure.height or PLOT_HEIGHT_PX
     if is_rows:
@@ -373,7 +375,7 @@ def _mark(kind: str, data: str | None, *, more: Spec | None = None, **channels: 
 
 
 def _stroke_channels(of: str) -> Spec:
-    """How a symbol is drawn that carries its stroke; `of` is where its members are."""
+    """How to draw a symbol that has its own stroke; `of` is the path of its members."""
     return {
         "shape": {"signal": f"{of}.path"}, "size": {"value": 4}, "fill": {"signal": f"theme[{of}.fill]"},
         "stroke": {"signal": f"theme[{of}.stroke]"}, "strokeWidth": {"signal": f"{of}.width"},
@@ -386,7 +388,7 @@ def _at(name: str, side: str | None = None, **more: Any) -> Spec:
 
 
 def _marks(figure: Figure) -> list[Spec]:
-    """What is drawn, from the ground up."""
+    """The marks, from the background up."""
     of_group = {"signal": "theme[datum.tone]"}
     of_series = {"signal": "theme[style[datum.s].tone]"}
     whole = {"width": {"signal": "width"}, "height": {"signal": "height"}}
@@ -494,7 +496,7 @@ def _scale(name: str, axis: Axis) -> Spec:
 
 
 def _axis(name: str, axis: Axis) -> list[Spec]:
-    """Ticks are those of the figure, and others where a reader has zoomed."""
+    """Ticks are those of the figure, or computed if a reader has zoomed."""
     if axis.scale == "rows":
         return [{"scale": name, "orient": "left", "values": [at - 0.5 for at, _ in axis.ticks], "grid": True,
                  "gridColor": {"signal": "theme.grid"}, "labels": False, "ticks": False, "domain": False}]  # fmt: skip
@@ -504,7 +506,7 @@ def _axis(name: str, axis: Axis) -> list[Spec]:
         "scale": name, "orient": "bottom" if name == "x" else "left", "title": axis.title, "titleFont": FONT,
         "titleFontSize": 12, "titleFontWeight": "normal", "titlePadding": 8, "labelFont": FONT, "labelFontSize": 11.5,
         "labelOverlap": "greedy", "labelFlush": False, "grid": True, "gridWidth": 1, "tickSize": 4,
-        # Of values that are more than this count Vega drops every other one.
+        # With more values than this, Vega drops every other one.
         "tickCount": {"signal": f"{kept} ? length({name}_ticks) : 7"},
         "domainColor": {"signal": "theme.faint"}, "tickColor": {"signal": "theme.faint"},
         "gridColor": {"signal": "theme.grid"}, "titleColor": {"signal": "theme.ink"},
@@ -533,9 +535,9 @@ def _axis(name: str, axis: Axis) -> list[Spec]:
 
 
 def _place(axis: Axis, value: float) -> float:
-    """Where a value stands on an axis, to six digits: more are not seen, and would be most of a page.
+    """The position of a value on an axis, to six digits: more are invisible, and would fill most of a page.
 
-    In a row the name takes the upper part.
+    In a row, the name takes the upper part.
     """
     if axis.scale == "nines":
         value = axes.nines(value)
@@ -565,12 +567,12 @@ def _style(figure: Figure, series: Series) -> Spec:
 
 
 def _is_faint(series: Series) -> bool:
-    """One of many lines: a word for each of its points would be most of a page."""
+    """Line index: a name for each point would fill most of a page."""
     return series.shape == "line" and series.weight == "thin" and series.stroke != "dotted"
 
 
 def _table(names: str, found: Iterable[Sequence[Any]]) -> Table:
-    """A table with these columns, of its rows. One that is null in all of them is None."""
+    """A table with these columns, from its rows. A column with only nulls becomes None."""
     every = list(found)
     columns = zip(*every, strict=True)
     made = {name: list(next(columns, ())) for name in names.split()}
@@ -578,7 +580,8 @@ def _table(names: str, found: Iterable[Sequence[Any]]) -> Table:
 
 
 def _points(figure: Figure) -> Iterator[Sequence[Any]]:
-    """Each point of each series: `s` says which; `size` is the factor of its sign or 0, `text` what a reader sees."""
+    """Each point of each series: `s` is the index of the series; `size` is the factor of its sign or 0, `text` the
+    hover text."""
     for number, series in enumerate(figure.series):
         count = len(series.x)
         signed = set(range(count) if series.signed is None else series.signed) if series.sign != "none" else set()
@@ -593,7 +596,7 @@ def _points(figure: Figure) -> Iterator[Sequence[Any]]:
 
 
 def _rules(figure: Figure) -> Iterator[Sequence[Any]]:
-    """Whiskers: a rule and its two caps, whose ends stand `dx` and `dy` px aside."""
+    """Whiskers: a rule and its two caps, whose ends are `dx` and `dy` px aside."""
     for series in figure.series:
         if series.shape != "whiskers":
             continue
@@ -609,7 +612,7 @@ def _rules(figure: Figure) -> Iterator[Sequence[Any]]:
 
 
 def _spans(figure: Figure) -> Iterator[Sequence[Any]]:
-    """Areas: stretches of groups, and cells, whose `share` is what they are shaded by."""
+    """Areas: stretches of groups, and cells, shaded by their `share`."""
     for cells in figure.cells:
         for strip in cells.strips:
             shares = [None if value is None else round(value) for value in strip.values]

@@ -1,4 +1,4 @@
-"""Figures as one HTML page that needs nothing else: Vega is in it, and it may load nothing from anywhere."""
+"""Figures as one self-contained HTML page: Vega is included, and the page may load nothing else."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _DIGITS = re.compile(rb"(\.\d)\d+")
 
 @dataclass(frozen=True)
 class PageParts:
-    """What a page with figures is put together from: each member is the text within an element.
+    """The parts of a page with figures: each member is the text within an element.
 
-    `style` belongs into a <style>; `sections` are HTML by the names of figures, in their order; what draws them is
-    `drawing` of pages/pictures.html: `data` and `library`, both packed, and the `notice` of who made that one; empty
-    where nothing is drawn. The root element says by data-theme ("auto", "light" or "dark") which colours are shown, and
-    may change it at any time. A plot is drawn when it comes near what is seen, and all before printing; data-drawn of
-    the root element counts them, and `perflabDrawAll()` draws the rest.
+    `style` belongs into a <style>; `sections` are HTML by figure name, in order; `drawing` of pages/pictures.html draws
+    them: `data` and `library`, both packed, and the `notice` of the library's authors; empty if nothing is drawn. The
+    root element's data-theme ("auto", "light" or "dark") selects the colours, and may change at any time. A plot is
+    drawn when it comes near the visible part, and all plots before printing; data-drawn of the root element counts
+    them, and `perflabDrawAll()` draws the rest.
     """
 
     style: Markup
@@ -61,11 +61,11 @@ class _Entry:
 
 
 def parts(figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False, level: int = 2) -> PageParts:
-    """The parts of a page with these figures; `level` is that of their headings, of small ones one more.
+    """The parts of a page with these figures; `level` is that of their headings; small ones have one more.
 
-    `still`: pictures that do not move, and need no script; they are light unless `theme` is dark.
+    `still`: static pictures, which need no script; they are light unless `theme` is dark.
 
-    Raises ValueError where two have the same name.
+    Raises ValueError if two have the same name.
     """
     from markupsafe import Markup
 
@@ -84,8 +84,8 @@ def _written(document: dict[str, Any]) -> str:
 
 
 def packed(text: str) -> str:
-    """Text as pages/unpack.js takes it out: its size in bytes (32 bits, the lowest first) and DEFLATE without a frame,
-    in base64. It is a third of the library, and less of figures; what is in it ends no element of a page."""
+    """Text in the form that pages/unpack.js reads: its size in bytes (32 bits, little-endian) and raw DEFLATE, in
+    base64. It is a third of the library's size, and less for figures; its content cannot end an element of a page."""
     data, deflate = text.encode(), zlib.compressobj(9, zlib.DEFLATED, -15)
     return base64.b64encode(len(data).to_bytes(4, "little") + deflate.compress(data) + deflate.flush()).decode()
 
@@ -93,7 +93,7 @@ def packed(text: str) -> str:
 def sections(
     figures: Sequence[Figure], theme: Choice = "auto", *, still: bool = False, level: int = 2
 ) -> dict[str, Markup]:
-    """The places of pictures with what stands around them, by their names. As `parts`."""
+    """The sections of pictures with the text around them, by name. As `parts`."""
     made = {
         figure.name: _section(figure, _still(figure, theme) if still else "", level + (figure.height is not None))
         for figure in figures
@@ -104,7 +104,7 @@ def sections(
 
 
 def document(figures: Sequence[Figure], height_px: int | None = None) -> dict[str, Any]:
-    """What the page's script draws; pictures without rows are `height_px` high, if that is said."""
+    """The input of the page's script; pictures without rows are `height_px` high, if that is given."""
     return {
         "figures": [_embedded(figure, height_px) for figure in figures],
         "themes": {name: tones(colors) for name, colors in THEMES.items()},
@@ -117,14 +117,14 @@ def page_style() -> Markup:
 
 
 def page(made: Pictures, title: str, notes: Sequence[str] = (), theme: Choice = "auto") -> str:
-    """The page: one section per figure, or for the small ones in its place; notes above them."""
+    """The page: one section per figure, or for its small ones instead; notes above them."""
     plots = parts(made.every, theme)
     shown = [picture for of in groups(made, plots, 2).values() for picture in of]
     return pages.render("plot.html", title=title, theme=theme, said=notes, plots=plots, pictures=shown)
 
 
 def groups(made: Pictures, plots: PageParts, level: int) -> dict[str, list[Markup]]:
-    """The places of pictures by their kinds; of many results small pictures in place of one."""
+    """The sections of pictures by kind; with many results, small pictures instead of one."""
     found: dict[str, list[Markup]] = {}
     for kind, figure in made.drawn:
         small = [plots.sections[part.name] for part in made.apart(kind, figure)]
@@ -144,8 +144,7 @@ def library() -> str:
 
 
 def _kept(suffix: str, make: Callable[[], str]) -> str:
-    """What is made of the library: it takes seconds, and is the same for one version, so that the user's cache keeps
-    it."""
+    """The packed library: packing takes seconds and depends only on the version, so the user's cache keeps it."""
     kept = pages.user_cache() / f"vega-{metadata.version(_LIBRARY)}.{suffix}"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return kept.read_text(encoding="utf-8")
@@ -157,14 +156,14 @@ def _kept(suffix: str, make: Callable[[], str]) -> str:
 
 
 def _section(figure: Figure, still: str, level: int) -> Markup:
-    """`still` is the address of a picture that does not move; empty where the page draws it."""
+    """`still` is the address of a static picture; empty if the page draws it."""
     groups = [_entry(_group_key(name), i) for i, name in figure.groups]
     keys = [_entry(key, None) for key in figure.keys]
     return pages.part("pictures.html", "picture", figure, groups, keys, still, level)
 
 
 def together(figure: Figure, parts: Sequence[Markup], level: int) -> Markup:
-    """The places of small pictures in place of a figure, with what they have in common."""
+    """The sections of small pictures instead of a figure, with their common parts."""
     keys = [_entry(_group_key(name), i) for i, name in figure.groups if figure.panels]
     keys += [_entry(key, None) for key in figure.keys]
     return pages.part("pictures.html", "multiples", figure, keys, list(parts), level)
@@ -180,14 +179,14 @@ def _group_key(name: str) -> Key:
 
 
 def _still(figure: Figure, theme: Choice) -> str:
-    """The picture with paths rounded to a tenth of a px: digits beyond that cannot be seen."""
+    """The picture with paths rounded to a tenth of a px: further digits are invisible."""
     drawn = draw(figure, "svg", "dark" if theme == "dark" else "light")
     small = _PATHS.sub(lambda path: _DIGITS.sub(rb"\1", path[0]), drawn)
     return f"data:image/svg+xml;base64,{base64.b64encode(small).decode()}"
 
 
 def _embedded(figure: Figure, height_px: int | None) -> dict[str, Any]:
-    """What the page's script needs; its height on a telephone is that of its rows, or less."""
+    """The input of the page's script; its height on a telephone is that of its rows, or less."""
     spec, rows = specification(figure), figure.y.scale == "rows"
     if height_px is not None and not rows:
         spec["height"] = height_px

@@ -1,4 +1,4 @@
-"""The evidence of conditions as quantities: what was promised and what was achieved, in units that people read."""
+"""The evidence of conditions as quantities: promised and achieved, in units for people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = dict[tuple[str, str], float | None]  # by words and unit
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a condition's evidence, over the trials that promised or measured it."""
+    """A number in a condition's evidence, over the trials that promised or measured it."""
 
     words: str
     unit: str
@@ -36,12 +36,12 @@ class Quantity:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The smallest and the largest that was achieved."""
+        """The smallest and the largest achieved value."""
         return (min(self.achieved), max(self.achieved)) if self.achieved else ()
 
 
 def over_trials(label: str, evidence: Iterable[Json]) -> list[Quantity]:
-    """The numbers of one condition's evidence; `label` is its name, with a number where a trial has several.
+    """The numbers of one condition's evidence; `label` is its name, with a number if a trial has several.
 
     A quantity that neither side has in a run is left out.
     """
@@ -56,7 +56,7 @@ def over_trials(label: str, evidence: Iterable[Json]) -> list[Quantity]:
 def _sides(label: str, evidence: Json) -> tuple[Values, Values]:
     """What one trial promised, and what it achieved."""
     promised, achieved = evidence.get("promised") or {}, evidence.get("achieved") or {}
-    if (declared := _declared(label)) is None:  # what both sides have under one name
+    if (declared := _declared(label)) is None:  # fields that both sides have under one name
         wanted, found = ({(k.replace("_", " "), ""): _number(v) for k, v in of.items()} for of in (promised, achieved))
         both = [key for key, value in wanted.items() if None not in (value, found.get(key))]
         return {key: wanted[key] for key in both}, {key: found[key] for key in both}
@@ -74,7 +74,7 @@ def _values(fields: Mapping[str, Shown], given: Json, *, is_promise: bool) -> Va
 
 @cache
 def _declared(label: str) -> tuple[dict[str, Shown], dict[str, Shown]] | None:
-    """The fields of both sides that tables have; None where the condition is not known here, or declares nothing."""
+    """The fields of both sides that are in tables; None if the condition is unknown here, or declares none."""
     record = next((evidence_of(name, PARTS) for name in (label, label.rpartition("_")[0]) if name in PARTS), Evidence)
     if record is Evidence:
         return None
@@ -83,7 +83,7 @@ def _declared(label: str) -> tuple[dict[str, Shown], dict[str, Shown]] | None:
 
 
 def _fields(side: Any) -> dict[str, Shown]:
-    """Of a side that may be null those of its record."""
+    """For a side that may be null, the fields of its record."""
     record = next(filter(is_dataclass, (side, *get_args(side))), None)
     hints = {} if record is None else get_type_hints(record, include_extras=True)
     found = {
@@ -97,7 +97,7 @@ def _number(value: object) -> float | None:
 
 
 def in_words(label: str, evidence: Json) -> str:
-    """ "CPUs wanted 1.66 (1.2 promised), CPUs used 0.572"; the reason where it was not in effect."""
+    """ "CPUs wanted 1.66 (1.2 promised), CPUs used 0.572"; the reason if it was not in effect."""
     if evidence.get("in_effect") is not True:
         return str(evidence.get("reason") or "not in effect")
     parts = []

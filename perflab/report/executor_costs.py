@@ -1,4 +1,4 @@
-"""The picture of what executors cost: the CPU time for each message, and where it went."""
+"""The picture of executor costs: the CPU time for each message, and its parts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ROLE_NAMES: Mapping[str, str] = {
 }
 
 
-TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row; a page writes the name above it
+TOP, BOTTOM = -0.2, 0.4  # half height of a bar in its row; a page writes the name above it
 
 
 def figure(summary: Summary) -> Figure | None:
-    """CPU time in stacked bars: by families where every treatment was profiled, else by the role of threads."""
+    """CPU time in stacked bars: by families if every treatment was profiled, else by role of threads."""
     drawn = [row for row in shown(summary) if row.cpu_percent.value is not None]
     by_families = bool(drawn) and all(row.families is not None for row in drawn)
     drawn = [row for row in drawn if by_families or row.roles is not None]
@@ -39,7 +39,7 @@ def figure(summary: Summary) -> Figure | None:
     if len({row.middleware for row in drawn}) > 1:
         called = [f"{text}, {row.middleware}" for text, row in zip(called, drawn, strict=True)]
     words = GROUP_NAMES if by_families else ROLE_NAMES
-    grounds = OTHER if by_families else ENDED  # a colour is no part of what is not known
+    grounds = OTHER if by_families else ENDED  # unknown parts have no colour of their own
     spans: dict[str, list[Span]] = {part: [] for part in words}
     for place, (row, total) in enumerate(zip(drawn, totals, strict=True)):
         shares = row.families.groups if row.families is not None and by_families else row.roles or {}
@@ -48,7 +48,7 @@ def figure(summary: Summary) -> Figure | None:
             if not (size := shares.get(part, 0.0) * total / per):
                 continue
             said = f"{called[place]}: {words[part]} {size:.3g} {name}, {SHARE.text(shares[part])}"
-            label = "" if part == grounds else f"{100 * shares[part]:.0f} %"  # it cannot be read on grey
+            label = "" if part == grounds else f"{100 * shares[part]:.0f} %"  # unreadable on grey
             spans[part].append(Span(begin, begin + size, place + TOP, place + BOTTOM, label, said))
             begin += size
     having = [part for part, of in spans.items() if of]
@@ -60,7 +60,7 @@ def figure(summary: Summary) -> Figure | None:
     plot.notes += [FAMILIES_NOTE] if by_families else []
     return plot.figure(
         "executor_costs",
-        f"{what}, {'by families of functions' if by_families else 'by the role of threads'}",
+        f"{what}, {'by families of functions' if by_families else 'by role of threads'}",
         ", ".join(dict.fromkeys(str(row.workload) for row in drawn)) + ": medians over trials",
         [(n, words[part]) for part, n in places.items() if n is not None],
         [Key(words[part], None, sign="ground") for part, n in places.items() if n is None],

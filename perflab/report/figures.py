@@ -1,8 +1,8 @@
-"""What a picture shows, as neutral data: axes, series, words. Drawn by draw.py.
+"""The content of a picture, as neutral data: axes, series, words. Drawn by draw.py.
 
-Values stand in the unit that the axis names. A result has the same group, and so the same colour and mark, in every
-picture; of a result with several processes the first one has it. `Plot` collects marks in the units in which they were
-measured, and makes a figure of them.
+Values are in the unit that the axis names. A result has the same group, and so the same colour and mark, in every
+picture; if a result has several processes, the first one has it. `Plot` collects marks in measured units, and makes a
+figure of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Sign = Literal["none", "full", "hollow", "bar", "dot", "cross", "ring", "box", "
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis. On a scale of "nines" values are percentiles; on one of "rows" they count rows from the top."""
+    """One axis. On a scale of "nines", values are percentiles; on one of "rows", they count rows from the top."""
 
     title: str
     scale: Scale
@@ -36,7 +36,7 @@ class Axis:
     ticks: Ticks = ()
 
     def is_right(self, value: float) -> bool:
-        """Whether a place is so far to the right that words beside it stand better to its left."""
+        """Whether a position is so far to the right that words beside it fit better to its left."""
         if self.scale == "log":
             return math.log(value / self.low) > 0.6 * math.log(self.high / self.low)
         return value - self.low > 0.6 * (self.high - self.low)
@@ -44,10 +44,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """Points, or a line through them; None breaks a line. Signs stand at the points with indices `signed` (or all).
+    """Points, or a line through them; None interrupts a line. Signs are at the points with indices `signed` (or all).
 
-    "whiskers" reach from `low` to `high` through each point, upright or `across`; a "band" is the area between them
-    along x, which breaks where one is None. `sizes` are factors of the signs' usual size.
+    "whiskers" reach from `low` to `high` through each point, vertical or `across`; a "band" is the area between them
+    along x, interrupted where one is None. `sizes` are factors of the signs' usual size.
     """
 
     name: str
@@ -64,12 +64,12 @@ class Series:
     high: tuple[float | None, ...] = ()
     across: bool = False
     sizes: tuple[float, ...] = ()
-    lane: int = 0  # of what stands at the bottom: how many others stand below it
+    lane: int = 0  # position among those at the bottom: how many others are below it
 
 
 @dataclass(frozen=True)
 class Strip:
-    """One row of cells, from `top` to `bottom` on a scale of rows; None is a cell of which nothing is known."""
+    """One row of cells, from `top` to `bottom` on a scale of rows; None is an unknown cell."""
 
     top: float
     bottom: float
@@ -78,7 +78,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class Cells:
-    """Strips of cells that all begin at `begin` and are `step` wide along x: a heat map of shares, 0 to 100 %."""
+    """Strips of cells that all begin at `begin`, with the width `step` along x: a heat map of shares, 0 to 100 %."""
 
     name: str
     begin: float
@@ -88,7 +88,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch along x within a row; `label` is printed in it where there is room."""
+    """A stretch along x within a row; `label` is printed in it if there is room."""
 
     begin: float
     end: float
@@ -100,7 +100,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Spans:
-    """Stretches of one group; those of group None are a faint ground for others."""
+    """Stretches of one group; those of group None are a faint background for others."""
 
     name: str
     group: int | None
@@ -120,7 +120,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Reference:
-    """A horizontal line that was not measured but is to be compared with."""
+    """A horizontal line for comparison that was not measured."""
 
     label: str
     value: float
@@ -128,7 +128,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Key:
-    """What a stroke or a sign means, whatever its colour; `shade` is that of a cell with this share, in per cent."""
+    """The meaning of a stroke or a sign, whatever its colour; `shade` is that of a cell with this share, in percent."""
 
     label: str
     stroke: Stroke | None = None
@@ -141,10 +141,10 @@ class Key:
 class Figure:
     """One picture. `groups` names the groups of the series, `keys` their strokes and signs.
 
-    `lanes` is how many things stand below each other in a row; None: one for each group.
+    `lanes` is how many things are below each other in a row; None: one for each group.
     """
 
-    name: str  # of its file
+    name: str  # name of its file
     title: str
     subtitle: str
     x: Axis
@@ -158,13 +158,13 @@ class Figure:
     spans: tuple[Spans, ...] = ()
     labels: tuple[Label, ...] = ()
     lanes: int | None = None
-    height: int | None = None  # of the plot in px, where that is not the usual one
-    panels: tuple[Figure, ...] = ()  # small ones with the same axes, which are drawn in its place
+    height: int | None = None  # height of the plot in px, if not the usual one
+    panels: tuple[Figure, ...] = ()  # small ones with the same axes, which are drawn instead
 
 
 @dataclass(frozen=True)
 class Target:
-    """Upper bounds of figures, by their columns (perflab/statistics/target.py)."""
+    """Upper bounds of figures, by column (perflab/statistics/target.py)."""
 
     name: str
     bounds: Mapping[str, float]
@@ -172,7 +172,7 @@ class Target:
 
     @property
     def cpu_percent(self) -> float | None:
-        """Of all CPUs together."""
+        """All CPUs together."""
         return self.bounds.get("cpu_perc")
 
     @property
@@ -180,16 +180,16 @@ class Target:
         return self.bounds.get("rss_KB")
 
 
-# -- axes of values that are not known yet -----------------------------------------------------------------------------
+# -- axes of values that are unknown yet ------------------------------------------------------------------------------
 
 Place = Callable[[float], float]
-Side = Callable[[Sequence[float]], tuple[Axis, Place]]  # of all values along it, and where each of them stands
+Side = Callable[[Sequence[float]], tuple[Axis, Place]]  # from all values along it, and the position of each
 
-AT_BOTTOM = -math.inf  # the place of what has no value, at the lower end of an axis
+AT_BOTTOM = -math.inf  # position of missing values, at the lower end of an axis
 
 
 def fixed(axis: Axis) -> Side:
-    """Values stand in its unit already."""
+    """Values are in its unit already."""
     return lambda _: (axis, float)
 
 
@@ -205,7 +205,7 @@ def seconds(values: Sequence[float]) -> tuple[Axis, Place]:
 
 
 def from_zero(title: str, count: int = 6, more: float = 1.08) -> Side:
-    """A linear axis up to a little `more` than the largest value."""
+    """A linear axis up to slightly `more` than the largest value."""
 
     def side(values: Sequence[float]) -> tuple[Axis, Place]:
         high = max(values) * more or 1.0
@@ -215,7 +215,7 @@ def from_zero(title: str, count: int = 6, more: float = 1.08) -> Side:
 
 
 def times(title: str) -> Side:
-    """A logarithmic axis of nanoseconds, in the unit that suits them; of a time at least 1 ns is drawn."""
+    """A logarithmic axis of nanoseconds, in a suitable unit; times are drawn at 1 ns or above."""
 
     def side(values: Sequence[float]) -> tuple[Axis, Place]:
         unit = axes.time_unit(values)
@@ -227,7 +227,7 @@ def times(title: str) -> Side:
 
 
 def decades(title: str) -> Side:
-    """A logarithmic axis of nanoseconds over many decades, each in the unit that suits it."""
+    """A logarithmic axis of nanoseconds over many decades, each in a suitable unit."""
 
     def side(values: Sequence[float]) -> tuple[Axis, Place]:
         low, high = axes.log_range([max(value, 1.0) for value in values])
@@ -241,7 +241,7 @@ def decades(title: str) -> Side:
 
 
 _RATES = {of.unit: of for of in (quantity.DATA_RATE, quantity.PER_SECOND)}
-_WIDE = 10.0  # rates over more than so much are seen on a logarithmic axis alone
+_WIDE = 10.0  # rates with a larger ratio are visible only on a logarithmic axis
 
 
 def _rates(title: str, of: Quantity, values: Sequence[float]) -> tuple[Axis, Place]:
@@ -251,7 +251,7 @@ def _rates(title: str, of: Quantity, values: Sequence[float]) -> tuple[Axis, Pla
 
 
 def of_metric(title: str, unit: str) -> Side:
-    """A logarithmic axis of times, and of rates that are far apart; a linear one from 0 of all else."""
+    """A logarithmic axis for times, and for rates that are far apart; a linear one from 0 for everything else."""
     if unit == NS:
         return times(title)
     name, per = ("MiB", 1024.0) if unit == KILOBYTES else (unit, 1.0)
@@ -263,7 +263,7 @@ def of_metric(title: str, unit: str) -> Side:
         high = most * 1.06 or 1.0
         low = min(0.0, least * 1.06)
         if least < 0.02 * high:
-            low -= 0.03 * (high - low)  # marks at 0 are seen whole
+            low -= 0.03 * (high - low)  # marks at 0 are completely visible
         ticks = axes.linear_ticks(low if low < -0.04 * high else 0.0, high)
         return Axis(f"{title} ({name})" if name else title, "linear", low, high, ticks), lambda value: value / per
 
@@ -277,7 +277,7 @@ Ends = tuple[float | None, ...]  # both
 
 @dataclass
 class Plot:
-    """A picture that is being made. Values of its marks are in the units in which they were measured."""
+    """A picture under construction. Values of its marks are in measured units."""
 
     x: Side
     y: Side
@@ -308,7 +308,7 @@ class Plot:
         self, name: str, title: str, subtitle: str, groups: Iterable[tuple[int, str]] = (), keys: Iterable[Key] = (),
         labels: Iterable[Label] = (), **more: Any,
     ) -> Figure:  # fmt: skip
-        """Of the groups and keys those that are drawn. `more` are other members of the figure."""
+        """Of the groups and keys, those that are drawn. `more` are further members of the figure."""
         lines: Sequence[Reference] = more.get("references", ())
         x, at_x = self.x(self._along("x"))
         y, at_y = self.y([*self._along("y"), *(line.value for line in lines)])
@@ -335,7 +335,7 @@ class Plot:
         return [value for value in values if value is not None and value != AT_BOTTOM]
 
     def _has(self, key: Key) -> bool:
-        """Whether anything of it is drawn; of an interval that of a sign with a key of its own does not count."""
+        """Whether any part of it is drawn; the interval of a sign with its own key does not count."""
         if key.stroke is not None:
             return any((s.shape, s.stroke, s.weight) == ("line", key.stroke, key.weight) for s in self.series)
         if key.sign == "whisker":

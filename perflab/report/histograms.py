@@ -1,4 +1,4 @@
-"""The picture of several times on one axis: which share of the values of each lies where."""
+"""The picture of several times on one axis: the distribution of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perflab.statistics.histogram import Histogram
 from perflab.statistics.sample import Floats
 from perflab.units import format_count, format_time
 
-PER_DECADE = 10  # stretches of the axis: what counts whole microseconds has no gaps from 4 µs on
+PER_DECADE = 10  # bins of the axis: with whole microseconds there are no gaps from 4 µs on
 
 _MARKS: tuple[tuple[str, Sign, float], ...] = (
     ("p50", "full", 50.0),
@@ -27,7 +27,7 @@ _MARKS: tuple[tuple[str, Sign, float], ...] = (
 
 
 def histograms(results: Sequence[Trials], names: Sequence[str], own: Mapping[str, str]) -> Figure | None:
-    """A small picture for each result, a line for each of these figures over all its trials."""
+    """A small picture for each result, with a line for each of these figures over all its trials."""
     plot = Plot(decades("time"), _shares)
     panels: list[Panel] = []
     having: list[Trials] = []
@@ -77,7 +77,7 @@ def _draw(plot: Plot, name: str, group: int, h: Histogram) -> None:
 
 
 def _stretches(h: Histogram) -> tuple[list[float], Floats]:
-    """The ends of stretches that are as long as each other on the axis, and how many values lie in each."""
+    """The edges of bins with equal length on the axis, and how many values lie in each."""
     middles = np.maximum((hg.lowest_value(h.indices) + hg.highest_value(h.indices)) / 2, 1.0)
     first = math.floor(math.log10(float(middles.min())) * PER_DECADE)
     last = math.floor(math.log10(float(middles.max())) * PER_DECADE) + 1

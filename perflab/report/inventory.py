@@ -1,4 +1,4 @@
-"""The inventory of a machine and its software as rows: what a person looks for, in words."""
+"""The inventory of a machine and its software as rows for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNKNOWN = "not known"
 
 @dataclass(frozen=True)
 class Row:
-    """One property. `value` is None where it could not be found out."""
+    """One property. `value` is None if it could not be determined."""
 
     section: str
     label: str
@@ -30,16 +30,16 @@ class Row:
 
 
 def inventory_of(manifest: Manifest) -> Json | None:
-    """Of a run; of an older one what it knows of its host."""
+    """From a run; for an older one, what it recorded about its host."""
     return manifest.inventory or manifest.host or None
 
 
 def in_words(inventory: Json) -> str:
-    """ "AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"; of what is known."""
+    """ "AMD EPYC, 2 CPUs, 23.5 GiB, Linux 6.18, KVM"; the known parts."""
     try:
         known = {row.label: row.value for row in rows(inventory)}
     except DAMAGE:
-        return "a machine of which the record is damaged"
+        return "a machine with a damaged record"
     cpus = str(known.get("CPUs") or "").partition(" ")[0]
     kernel = str(known.get("kernel") or "").partition("-")[0]
     hypervisor = known.get("hypervisor")
@@ -54,7 +54,7 @@ def in_words(inventory: Json) -> str:
 
 
 def table(inventory: Json) -> Table[Row]:
-    """Every property with its value, by sections."""
+    """Every property with its value, by section."""
     columns: list[Column[Row]] = [
         Column("property", "property", lambda row: row.label, rank=0),
         Column("value", "value", lambda row: Cell(row.text, row.value, "faint" if row.value is None else ""), rank=0),
@@ -66,7 +66,7 @@ MACHINE, SYSTEM, LIMITS, SOFTWARE = "Machine", "System", "Limits", "Software"
 
 
 def rows(inventory: Json) -> list[Row]:
-    """Of `inventory` in a manifest, also of older runs that have only some of it."""
+    """From `inventory` in a manifest, including older runs with only a part of it."""
     software = inventory.get("software") or {}
     cpus: Sequence[Json] = inventory.get("cpus") or ()
     found = [
@@ -217,5 +217,5 @@ def _software(software: Json) -> dict[str, str | None]:
 
 
 def _is_its_own(middleware: str, package: str) -> bool:
-    """Whether a package is the middleware's, and not one of the many that it needs."""
+    """Whether a package is the middleware's, and not one of its many dependencies."""
     return {"cyclonedds": "dds", "fastdds": "fast"}.get(middleware, middleware) in package

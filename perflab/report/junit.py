@@ -1,7 +1,7 @@
 """Verdicts as JUnit XML, which Jenkins, GitLab and others read.
 
-There is no standard; this is the part that all of them know: `testsuites` with `testsuite`, `testcase`, `failure`,
-`error`, `skipped`, `system-out` and `properties`. What was not measured (durations of cases) is left out.
+There is no standard; this is the common subset: `testsuites` with `testsuite`, `testcase`, `failure`, `error`,
+`skipped`, `system-out` and `properties`. What was not measured (durations of cases) is left out.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from xml.etree import ElementTree
 from perflab.errors import BadInput
 from perflab.report import whole_file
 
-# Everything that XML 1.0 cannot hold, not even as a reference.
+# Every character that XML 1.0 cannot contain, not even as a reference.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One verdict. `failure` and `skipped` are one line each, and at most one of them is there."""
+    """One verdict. `failure` and `skipped` are one line each, and at most one of them is set."""
 
     name: str
-    group: str  # what it is a verdict on; stands as classname, by which CI systems sort
+    group: str  # subject of the verdict; written as classname, by which CI systems sort
     failure: str | None = None
     skipped: str | None = None
     output: str = ""
@@ -53,7 +53,7 @@ def document(name: str, suites: Sequence[Suite]) -> str:
 
 
 def write(path: Path, name: str, suites: Sequence[Suite]) -> None:
-    """Writes the file whole or not at all. Raises BadInput where it cannot be written."""
+    """Writes the file completely or not at all. Raises BadInput if it cannot be written."""
     try:
         whole_file.put(path, document(name, suites))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What to call a result among others: by what they differ in, and nothing else."""
+"""Labels that distinguish results: only what they differ in."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ NO_MIDDLEWARE = "middleware not recorded"
 
 
 def levels(result: Circumstances) -> str | None:
-    """The levels that the treatment's name does not have: those of the workload and of middlewares' options."""
+    """The levels that the treatment's name lacks: those of the workload and of middleware options."""
     return " ".join(f"{path.partition('.')[2]}={level}" for path, level in result.outer_factors.items()) or None
 
 
 def observers(result: Circumstances) -> str | None:
-    """What is special about the observers of a result; None of the usual ones."""
+    """Special observers of a result; None for the usual ones."""
     if result.is_control:
         return "without observers"
     if result.is_extra:
@@ -24,7 +24,7 @@ def observers(result: Circumstances) -> str | None:
     return None
 
 
-# In the order in which they appear in a label; None where the result does not say, or says "as the graph".
+# In the order in which they appear in a label; None if the result does not record it, or has "as in the graph".
 _Part = Callable[[Circumstances], str | None]
 _PARTS: tuple[_Part, ...] = (
     lambda result: result.workload,
@@ -39,10 +39,10 @@ _PARTS: tuple[_Part, ...] = (
 
 
 def labels(results: Sequence[Circumstances], run_names: Sequence[str] | None = None) -> list[str]:
-    """One label per result of a summary, made of what the results differ in; all different from each other.
+    """One unique label per result of a summary, from what the results differ in.
 
-    `run_names` names the run of each result. It stands for a middleware that was not recorded, and in front of labels
-    that would otherwise be alike. A single result is called by its middleware.
+    `run_names` is the run of each result. It replaces a middleware that was not recorded, and precedes labels that
+    would otherwise be equal. A single result has its middleware as label.
 
     >>> labels([Circumstances(workload="chain", middleware="cyclonedds", ipc=ipc) for ipc in ("on", "off")])
     ['ipc on', 'ipc off']
@@ -64,7 +64,7 @@ def labels(results: Sequence[Circumstances], run_names: Sequence[str] | None = N
 
 
 def _joined(results: Sequence[Circumstances], parts: Sequence[_Part]) -> list[str]:
-    """The parts of each result that are known. One whose every part is unknown is what its graph says."""
+    """The known parts of each result. If no part is known, the graph determines it."""
     found = [[word for part in parts if (word := part(result)) is not None] for result in results]
     return [", ".join(words) if words or not parts else "as in the graph" for words in found]
 
@@ -78,7 +78,7 @@ def _duration(result: Circumstances) -> str:
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that occur more than once."""
+    """The names, with a number appended to those that occur more than once."""
     seen: dict[str, int] = {}
     unique = []
     for name in names:

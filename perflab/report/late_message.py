@@ -1,4 +1,4 @@
-"""The picture of one late message: what its time went to, on its way, on threads and on CPUs."""
+"""The picture of one late message: where its time went, on its path, on threads and on CPUs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from perflab.report.figures import Axis, Figure, Key, Plot, Span, Spans, fixed, 
 from perflab.trace.causes import CAUSES
 from perflab.units import format_time, listed, plural
 
-MAX_CAUSES = 5  # with a colour of their own, those with most time; of the others there is one
+MAX_CAUSES = 5  # parts with their own colour, those with most time; the others share one
 OTHERS = "other causes"
-TOP, BOTTOM = -0.2, 0.4  # of a bar from the middle of its row
-WAY = "the message's way"
+TOP, BOTTOM = -0.2, 0.4  # half height of a bar in its row
+WAY = "the message's path"
 NOBODY = "in no thread's hands"
 _STAMPS = (("published", "published_ns"), ("written", "sent_ns"), ("taken", "arrived_ns"), ("handled", "started_ns"))
-# Of the way, by the stamps of a message at both ends.
+# Stages of the path, from a message's stamps at both ends.
 _LEGS = (
     ("until it is published", "begin_ns", "published_ns"),
     ("publish()", "published_ns", "sent_ns"),
@@ -33,7 +33,7 @@ def title(message: Json) -> str:
 
 
 def lanes(name: str, message: Json, parts: Sequence[Json]) -> Figure:
-    """The row of a message and those of its parts, as `perflab trace why` tells them. Raises one of DAMAGE."""
+    """The row of a message and those of its parts, as in `perflab trace why`. Raises one of DAMAGE."""
     begin = message["begin_ns"]
     length = max([message["total_ns"], *(p["first_ns"] + p["part_ns"] - begin for p in parts)])
     unit = axes.time_unit([length])
@@ -70,7 +70,9 @@ def lanes(name: str, message: Json, parts: Sequence[Json]) -> Figure:
     x = Axis(f"time since it was due ({unit.name})", "linear", 0.0, high, axes.linear_ticks(0.0, high, 8))
     plot = Plot(fixed(x), rows(names))
     if several := sum(part["pieces"] > 1 for part in parts):
-        plot.notes.append(f"{plural(several, 'part')} of several pieces: drawn in one, from where the first began.")
+        plot.notes.append(
+            f"{plural(several, 'part')} of several pieces: drawn as one, from the beginning of the first."
+        )
     stamps = [(words, message[at]) for words, at in _STAMPS if message.get(at) is not None]
     middle = (TOP + BOTTOM) / 2
     marks = [((at - begin) / unit.ns, middle, f"{words} after {format_time(at - begin)}") for words, at in stamps]

@@ -1,5 +1,5 @@
-"""Pictures of sweeps, over the levels of a factor: curves of metrics, the share of trials that succeeded; of a search
-for a breaking point the share that met the criterion, and the course of the search."""
+"""Pictures of sweeps, over the levels of a factor: curves of metrics, the share of successful trials; for a search for
+a breaking point, the share that met the criterion, and the course of the search."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from perflab.results.outcome import Outcomes
 from perflab.statistics.metrics import LOWER, NS, RATIO, Metric, find
 from perflab.units import format_bytes
 
-MAX_VARIANTS = 7  # in one picture; more marks cannot be told apart
+MAX_VARIANTS = 7  # in one picture; more marks are indistinguishable
 MAX_LABELS = 6
-MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would be most of the axis
+MIN_TRIALS = 3  # a level with fewer has no interval in the picture: it would fill most of the axis
 FIRST_METRICS = ("latency.p50", "latency.p99", "response.p99", "lost_share", "cpu_percent")
-TICK_ROOM = 0.07  # of an axis of sizes, for the words at one
-APART = 0.007  # of the axis, between the variants at one level
-SIDE_BY_SIDE = "What stands side by side was measured at the same level."
+TICK_ROOM = 0.07  # of an axis of sizes, for the words at a level
+APART = 0.007  # share of the axis, between the variants at one level
+SIDE_BY_SIDE = "Marks side by side were measured at the same level."
 _ROOM = 0.05  # of a level axis, on either side
-_SMALLEST, _LARGEST = 0.6, 1.7  # marks, of their usual size
+_SMALLEST, _LARGEST = 0.6, 1.7  # marks, relative to their usual size
 _SIGNS: dict[str, Sign] = {"knee": "ring", "saturation": "box"}
 _OUTCOMES: tuple[tuple[bool | None, Sign, str], ...] = (
     (True, "full", "met the criterion"),
     (False, "hollow", "did not meet it"),
-    (None, "cross", "invalid, says nothing"),
+    (None, "cross", "invalid, shows nothing"),
 )
 
 Curves = Sequence[tuple[str, Curve]]  # with their labels
@@ -44,13 +44,13 @@ Searches = Sequence[tuple[str, BreakingPoint]]
 
 @dataclass(frozen=True)
 class Levels:
-    """The places of levels on an axis. On a logarithmic one 0 (a factor that is off) stands apart, at `zero`."""
+    """The positions of levels on an axis. On a logarithmic axis, 0 (a factor that is off) is separate, at `zero`."""
 
     axis: Axis
     zero: float | None
 
     def at(self, level: float, nth: int = 0, of: int = 1) -> float:
-        """Where a level stands, moved a little aside for the nth of several variants."""
+        """The position of a level, shifted slightly for the nth of several variants."""
         place = self.zero if self.zero is not None and level <= 0 else level
         aside = (nth - (of - 1) / 2) * APART
         if self.axis.scale == "log":
@@ -79,7 +79,7 @@ def levels_axis(title: str, scale: str, values: Sequence[float]) -> Levels:
 
 
 def level_text(level: float, low: float | None = None, high: float | None = None) -> str:
-    """A level with at most four significant digits: "1 500", "0.25"; with its interval, where there is one."""
+    """A level with at most four significant digits: "1 500", "0.25"; with its interval, if there is one."""
     text, *ends = (axes.number(float(f"{v:.4g}")) for v in (level, low, high) if v is not None)
     return f"{text} [{', '.join(ends)}]" if len(ends) == 2 else text
 
@@ -103,7 +103,7 @@ def _label(run: str, entry: Curve | BreakingPoint) -> str:
 
 
 def _said(label: str, shown: Sequence[object], lines: Iterable[str]) -> list[str]:
-    """Sentences, with the name of the variant where several are shown."""
+    """Sentences, with the name of the variant if several are shown."""
     ended = [line if line.endswith(".") else f"{line}." for line in lines if line]
     return [f"{label}: {line}" if len(shown) > 1 else line for line in ended]
 
@@ -112,9 +112,9 @@ def _said(label: str, shown: Sequence[object], lines: Iterable[str]) -> list[str
 
 
 def curves(found: Curves) -> list[Figure]:
-    """The pictures of the entries `curves` of summaries, each with the name of its run, or "" where there is one.
+    """The pictures of the entries `curves` of summaries, each with the name of its run, or "" if there is only one.
 
-    Those of one factor stand over each other: one picture per metric, and one of the success rates.
+    Those of one factor share pictures: one per metric, and one of the success rates.
     """
     made = []
     for factor in dict.fromkeys(str(curve.factor) for _, curve in found):
@@ -172,7 +172,7 @@ def _curve(
     plot: Plot, label: str, nth: int, of: int, curve: Curve, own: CurveMetric, levels: Levels, metric: Metric | None,
     *, is_floor: bool,
 ) -> None:  # fmt: skip
-    """A line through the levels, broken where nothing is known and between "off" and the rest, and the intervals."""
+    """A line through the levels, interrupted at unknown values and between "off" and the rest, and the intervals."""
     line: list[tuple[float, float | None]] = []
     marks = []
     for level, point in zip(curve.levels, own.points, strict=True):
@@ -189,8 +189,8 @@ def _curve(
 
 
 def _ground(plot: Plot, name: str, shown: Curves, floors: Sequence[Curve], levels: Levels) -> None:
-    """A shade below the lowest floor at each level: what no middleware of this kind could do."""
-    least: dict[float, tuple[float, int]] = {}  # by place: the value, and whose it is
+    """A shade below the lowest floor at each level: impossible for any middleware of this kind."""
+    least: dict[float, tuple[float, int]] = {}  # by place: the value, and its variant
     for nth, (_, floor) in enumerate(shown):
         for level, point in zip(floor.levels, floor.metrics[name].points, strict=True) if floor in floors else ():
             if point is not None and point.value is not None:
@@ -226,7 +226,7 @@ def _bends(plot: Plot, label: str, nth: int, curve: Curve, own: CurveMetric, lev
 
 
 def value_at(curve: Curve, own: CurveMetric, level: float, *, logarithmic: bool) -> float | None:
-    """The curve at a level, between its points as it is drawn; None outside of them."""
+    """The curve at a level, interpolated as drawn; None outside of it."""
     known = [
         (float(at.level), p.value)
         for at, p in zip(curve.levels, own.points, strict=True)
@@ -244,7 +244,7 @@ def value_at(curve: Curve, own: CurveMetric, level: float, *, logarithmic: bool)
 
 
 def _success(factor: str, found: Curves) -> Figure | None:
-    """Successes among the trials that were judged, with Wilson's intervals."""
+    """Successes among the judged trials, with Wilson's intervals."""
     shown = [(label, c) for label, c in found if any(at.judged for at in c.levels)][:MAX_VARIANTS]
     if not shown:
         return None
@@ -313,7 +313,7 @@ def _levels_and_trials(found: Curves, *, judged: bool = False) -> str:
 def breaking_points(found: Searches) -> list[Figure]:
     """The pictures of the entries `breaking_points` of summaries, each with the name of its run, or "".
 
-    Those of one factor and criterion stand over each other: one picture of the shares, one of the course.
+    Those of one factor and criterion share two pictures: the shares, and the course.
     """
     searches: dict[tuple[object, ...], list[tuple[str, BreakingPoint]]] = {}
     for run, entry in found:
@@ -377,7 +377,7 @@ def _shares(name: str, shown: Searches, notes: list[str]) -> Figure:
 
 
 def _measured(plot: Plot, label: str, nth: int, shown: Searches, levels: Levels) -> None:
-    """The shares at the levels; of few trials without an interval."""
+    """The shares at the levels; without an interval for few trials."""
     most = max((int(at.n) for _, entry in shown for at in entry.levels), default=1)
     tried = [at for at in shown[nth][1].levels if at.n]
     for own, bare in (([at for at in tried if (at.n < MIN_TRIALS) is bare], bare) for bare in (False, True)):
@@ -398,7 +398,7 @@ def _measured(plot: Plot, label: str, nth: int, shown: Searches, levels: Levels)
 
 
 def _course(name: str, nth: int, shown: Searches) -> Figure:
-    """The level of each trial, in their order: what the search asked, and what it was told."""
+    """The level of each trial, in order: what the search tried, and the answer."""
     label, entry = shown[nth]
     levels = _axis_of_search([shown[nth]])
     course = sorted(entry.course, key=lambda step: int(step.order))

@@ -1,6 +1,6 @@
-"""How a run goes, shown while it goes on: a small block at the end of a terminal, or one line per finished trial.
+"""The progress of a run: a small block at the end of a terminal, or one line per finished trial.
 
-The block is drawn by progress only: a thread that refreshes it would run beside the measurement.
+The block is redrawn only by progress: a refreshing thread would run beside the measurement.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _Row = tuple[FinishedTrial, PlannedTrial]
 
 
 def chosen(mode: str, *, quiet: bool = False, by_second: bool = False) -> Display:
-    """What --progress means for a run; `quiet`: nothing at all; `by_second`: a line per second in place of "auto".
-    Raises BadInput where there is no such mode."""
+    """The display for --progress; `quiet`: nothing at all; `by_second`: a line per second instead of "auto". Raises
+    BadInput for an unknown mode."""
     phases.check(mode)
     if quiet or mode == OFF:
         return silent(quiet=quiet)
@@ -51,7 +51,7 @@ def chosen(mode: str, *, quiet: bool = False, by_second: bool = False) -> Displa
 
 
 def silent(*, quiet: bool = False) -> Display:
-    """Shows nothing but what is waited for, on stderr; with `quiet` not even that."""
+    """Only shows what is waited for, on stderr; with `quiet` not even that."""
     return _Silent(None if quiet else sys.stderr)
 
 
@@ -61,13 +61,13 @@ def lines(file: TextIO | None = None) -> Display:
 
 
 def seconds(file: TextIO | None = None) -> Display:
-    """Likewise, and a line for each second of each trial."""
+    """The same, and a line for each second of each trial."""
     out = file or sys.stderr
     return _Seconds(out, shutil.get_terminal_size().columns if out.isatty() else None)
 
 
 def on_terminal(console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> Display:
-    """A live block on the terminal of stderr; lines where it cannot move its cursor. `close` takes the block away."""
+    """A live block on the terminal of stderr; lines if it cannot move its cursor. `close` removes the block."""
     terminal = console or output.console(sys.stderr)
     return _Lines(sys.stderr) if terminal.is_dumb_terminal else _Block(terminal, clock)
 
@@ -85,7 +85,7 @@ class _Silent(Display):
             self._file.flush()
 
 
-LONG_S = 30.0  # of a trial at least as long more is said than how it ended, and again whenever as much has passed
+LONG_S = 30.0  # seconds: a trial at least this long gets progress lines, after each such time
 
 
 class _Lines(_Silent):
@@ -94,7 +94,7 @@ class _Lines(_Silent):
     def __init__(self, file: TextIO) -> None:
         super().__init__(file)
         self._run = RunProgress(NOTHING)
-        self._planned: PlannedTrial | None = None  # the present trial, where it is a long one
+        self._planned: PlannedTrial | None = None  # the present trial, if it is a long one
         self._line, self._pace = LiveLine("", 0.0), Pace(LONG_S)
 
     def begin(self, plan: RunPlan) -> None:
@@ -123,7 +123,7 @@ class _Lines(_Silent):
         self._run.finish(trial)
         row = (trial, self._run.planned_as(trial.trial.order))
         _, label, _, outcome, p50, p99, lost = (column.cell(row).text for column in _COLUMNS)
-        # A reason by a kind of workload begins with the name that the outcome has there.
+        # A reason from a kind of workload begins with the outcome's name there.
         reason = (_reason(trial) or "").removeprefix(f"{trial.trial.ended}: ")
         ended = outcome + (f": {reason}" if reason else "")
         words = [
@@ -151,7 +151,7 @@ class _Seconds(_Lines):
         super().trial_started(order)
 
     def progress(self, progress: LiveProgress) -> None:
-        if progress.received is None:  # nobody counts its messages
+        if progress.received is None:  # its messages are not counted
             super().progress(progress)
             return
         if (second := self._seconds.next(progress)) is None:
@@ -166,7 +166,7 @@ class _Seconds(_Lines):
 
 
 class _Block(Display):
-    """The plan, which stays, and the live block: how far, what now, what next, and the last trials."""
+    """The plan, which stays, and the live block: progress, the present trial, the next, and the last ones."""
 
     def __init__(self, console: Console, clock: Callable[[], float]) -> None:
         self._console = console
@@ -181,10 +181,10 @@ class _Block(Display):
 
         self._run = RunProgress(plan, self._run.clock)
         self._console.print(self._run.plan_in_words(), markup=False)
-        # What the run prints goes to stdout, which may be a file: only what else comes on stderr is kept off the block.
+        # The run's own output goes to stdout, which may be a file: only other output on stderr is kept off the block.
         self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._live.start()
-        sys.stderr = output.guard(sys.stderr)  # of rich, until `stop` puts back what was there
+        sys.stderr = output.guard(sys.stderr)  # of rich, until `stop` restores the streams
         self._draw()
 
     def planned(self, trial: PlannedTrial) -> None:
@@ -208,7 +208,7 @@ class _Block(Display):
         self._draw()
 
     def waiting(self, text: str) -> None:
-        """The state of the trial; where there is no block, a line."""
+        """The state of the trial; a line if there is no block."""
         if self._live is None:
             self._console.print(f"perflab: {text}", markup=False)
             return
@@ -232,7 +232,7 @@ class _Block(Display):
 
 
 def render(run: RunProgress, state: str, width: int, height: int) -> RenderableType:
-    """The block, no wider than the terminal and no higher. A run of one trial is its line alone."""
+    """The block, no wider than the terminal and no higher. A run of one trial only has its line."""
     from rich.console import Group
     from rich.text import Text
 
@@ -288,7 +288,7 @@ def _latency(statistic: str) -> Callable[[_Row], float | None]:
     return lambda row: getattr(row[0].trial.totals.latency_ns or Distribution(), statistic)
 
 
-# Of the last trials. The higher its rank, the earlier a column is left out; names are cut before that.
+# For the last trials. The higher its rank, the earlier a column is left out; names are shortened first.
 _COLUMNS: tuple[Column[_Row], ...] = (
     Column("trial", "trial", lambda row: row[0].trial.order, PLAIN, rank=0),
     Column("treatment", "treatment", lambda row: row[1].label, rank=0, least=MIN_NAME),
@@ -301,7 +301,7 @@ _COLUMNS: tuple[Column[_Row], ...] = (
 
 
 def _recent(run: RunProgress, width: int, room: int) -> list[RenderableType]:
-    """The last trials, newest first, with the reasons of those that were no success; at most `room` lines."""
+    """The last trials, newest first, with the reasons of unsuccessful ones; at most `room` lines."""
     from rich.text import Text
 
     from perflab.report.table import STYLES
@@ -326,7 +326,7 @@ def _recent(run: RunProgress, width: int, room: int) -> list[RenderableType]:
 
 
 def _widths(rows: list[_Row], width: int) -> dict[Column[_Row], int]:
-    """Of the columns for which there is room."""
+    """The columns for which there is room."""
     from rich.cells import cell_len
 
     widths = {c: max(cell_len(text) for text in (c.header, *(c.cell(row).text for row in rows))) for c in _COLUMNS}
@@ -337,7 +337,7 @@ def _widths(rows: list[_Row], width: int) -> dict[Column[_Row], int]:
         if not last.rank or room >= sum(min(widths[c], c.least) for c in names):
             break
         del widths[last]
-    # The shorter name stays whole where half of the room is enough for it.
+    # The shorter name stays complete if half of the room is enough for it.
     for column, share in zip(names, range(len(names), 0, -1), strict=True):
         widths[column] = min(widths[column], max(1, room // share))
         room -= widths[column]

@@ -1,5 +1,5 @@
-"""The picture of a time of loops over their number: what was disturbed beside what was not, a small picture for
-each variant and level."""
+"""The picture of a time of loops over their number: disturbed beside undisturbed, a small picture for each variant and
+level."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Line:
 
 
 def over_loops(results: Sequence[Trials], name: str, own: Mapping[str, str]) -> Figure | None:
-    """None where no loops were measured, or they do not have this time."""
+    """None if no loops were measured, or they do not have this time."""
     if name not in rounds.TIMES:
         return None
     lines = {id(result): found for result in results if (found := _lines(result, name))}
@@ -67,9 +67,11 @@ def over_loops(results: Sequence[Trials], name: str, own: Mapping[str, str]) -> 
         panels.append(Panel(titles[place], subtitle, first, len(plot.series)))
     stretch = _stretch(max(line.last for found in lines.values() for line in found), points)
     if stretch > 1:
-        plot.notes.append(f"A point is the greatest of {stretch} loops.")
+        plot.notes.append(f"A point is the maximum of {stretch} loops.")
     if any(len(result.trials) > MAX_TRIALS for result in having):
-        plot.notes.append(f"At most {MAX_TRIALS} trials of a result are drawn, the one with the greatest value of all.")
+        plot.notes.append(
+            f"At most {MAX_TRIALS} trials of a result are drawn, including the one with the largest value of all."
+        )
     if len(shown) < len(places):
         plot.notes.append(f"{len(shown)} of {len(places)} are drawn; choose others with --only.")
     plot.notes += left_out(having)
@@ -79,16 +81,16 @@ def over_loops(results: Sequence[Trials], name: str, own: Mapping[str, str]) -> 
         f"{workloads(having)}: {durations(having)}",
         list(enumerate(kinds)),
         [
-            Key("the trial with the greatest value", "solid", "normal"),
+            Key("the trial with the largest value", "solid", "normal"),
             Key("other trials", "solid", "thin"),
-            Key("loops without it: a message was lost, or did not come in time", None, sign="lost"),
+            Key("loops without it: a message was lost, or late", None, sign="lost"),
         ],
     )  # fmt: skip
     return panelled(figure, panels)
 
 
 def _titles(results: Sequence[Trials], places: Sequence[_Of]) -> dict[_Of, str]:
-    """What each place is called: by what places differ in."""
+    """The label of each place: what places differ in."""
     of = {(id(result.run), result.trials[0].place): result for result in reversed(results)}
     alike = [
         replace(of[place].trials[0], conditions=(), treatment=BASELINE, observers=(), purpose=MEASURED)
@@ -98,7 +100,7 @@ def _titles(results: Sequence[Trials], places: Sequence[_Of]) -> dict[_Of, str]:
 
 
 def _lines(result: Trials, name: str) -> list[_Line]:
-    """Of the trials that are drawn: some, and the one with the greatest value."""
+    """The drawn trials: some, including the one with the largest value."""
     found = [line for trial in result.trials for line in _of_trial(trial, name)]
     if len(found) <= MAX_TRIALS:
         return found
@@ -113,7 +115,7 @@ def _of_trial(trial: TrialTables, name: str) -> list[_Line]:
     for timer in loops.of_table(trial.loops):
         values = rounds.over_loops(timer, name)
         known = {timed.loop for timed in values}
-        # The first loop has no interval, and what was not even due is no loop: nothing is missing of these.
+        # The first loop has no interval, and a loop that was not due does not count: neither is missing.
         due = [row.loop for row in timer.rows if row.due_ns is not None]
         missing = [loop for loop in due if loop not in known] if name in rounds.BETWEEN else []
         made.append(_Line(trial, values, missing, max((row.loop for row in timer.rows), default=0)))
@@ -121,7 +123,7 @@ def _of_trial(trial: TrialTables, name: str) -> list[_Line]:
 
 
 def _without(drawn: Sequence[tuple[str, Sequence[_Line]]]) -> str:
-    """ "without it: baseline 0 %, inhibitor first 94 %": of the loops that are drawn."""
+    """ "without it: baseline 0 %, inhibitor first 94 %": shares of the drawn loops."""
     if not any(line.missing for _, found in drawn for line in found):
         return ""
     shares = []
@@ -132,7 +134,7 @@ def _without(drawn: Sequence[tuple[str, Sequence[_Line]]]) -> str:
 
 
 def _draw(plot: Plot, label: str, group: int, line: _Line, points: int, *, worst: bool) -> None:
-    """The greatest value of each stretch of loops; a stretch without any breaks the line."""
+    """The maximum of each stretch of loops; a stretch without values interrupts the line."""
     stretch = _stretch(line.last, points)
     most: dict[int, rounds.Timed] = {}
     for timed in line.values:
@@ -155,7 +157,7 @@ def _draw(plot: Plot, label: str, group: int, line: _Line, points: int, *, worst
         )
         hover.append("" if found is None else f"{name}<br>loop {found.loop}: {format_time(found.value_ns)}{at}")
     plot.line(name, group, x, y, hover=hover, weight="normal" if worst else "thin")
-    # A line that is no longer than a point cannot be seen, and in a stall these are what was left.
+    # A line as short as a point is invisible, and in a stall only such lines remain.
     alone = [
         (float(found.loop), float(found.value_ns), hover[place])
         for place, found in sorted(most.items())

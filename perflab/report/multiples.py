@@ -1,4 +1,4 @@
-"""Small multiples: a picture of many results as one small picture for each, against what it is compared with.
+"""Small multiples: a picture of many results as one small picture for each, beside its reference.
 
 All of them have the axes of the whole picture, and lines have their names beside them.
 """
@@ -12,14 +12,14 @@ from perflab.report.figures import Figure, Label, Series
 from perflab.report.results import Trials
 
 HEIGHT_PX = 230
-FIRST_HEIGHT_PX = 165  # of those on the first screen of a report
-BESIDE = 0.18  # of a row, from its middle
+FIRST_HEIGHT_PX = 165  # number on the first screen of a report
+BESIDE = 0.18  # half height of a row
 REFERENCE, RESULT = 0, 1  # the groups, and so the colours, in each of them
 
 
 @dataclass(frozen=True)
 class Against:
-    """What a result, the one of this `group`, is compared with; names are as short as tells them apart."""
+    """The reference of a result with this `group`; names are as short as possible."""
 
     group: int
     name: str
@@ -28,8 +28,8 @@ class Against:
 
 
 def against(results: Sequence[Trials]) -> tuple[Against, ...]:
-    """Each result with its baseline; a baseline, and what has none, with the first baseline of its run. Those of one
-    baseline stand together."""
+    """Each result with its baseline; a baseline, and a result without one, with the first baseline of its run. Results
+    of one baseline are together."""
     found = []
     for group, result in enumerate(results):
         own = [i for i, other in enumerate(results) if other.run is result.run]
@@ -49,8 +49,8 @@ def _is_baseline(other: Trials, result: Trials) -> bool:
 
 
 def apart(figure: Figure, pairs: Sequence[Against]) -> list[Figure]:
-    """A small picture for each pair of which both are drawn; none where that would not be all results of the picture,
-    or where only one is drawn. The groups of the figure are results."""
+    """A small picture for each pair of which both are drawn; none if that would not cover all results of the picture,
+    or if only one is drawn. The groups of the figure are results."""
     drawn = {group for group, _ in figure.groups}
     shown = [pair for pair in pairs if {pair.group, pair.reference} <= drawn]
     if drawn - {group for pair in shown for group in (pair.group, pair.reference)} or figure.spans or figure.cells:
@@ -60,7 +60,7 @@ def apart(figure: Figure, pairs: Sequence[Against]) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Panel:
-    """A small picture of its own of the series `first` to before `end` of a picture."""
+    """A small picture of the series `first` to before `end` of a picture."""
 
     title: str
     subtitle: str
@@ -69,7 +69,7 @@ class Panel:
 
 
 def panelled(figure: Figure, panels: Sequence[Panel]) -> Figure:
-    """A picture as small ones of some of its series each, with one legend; a single one stays as it is."""
+    """A picture as small ones with some of its series each, with one legend; a single one stays as it is."""
     if len(panels) < 2:
         return figure
     made = [
@@ -83,7 +83,7 @@ def panelled(figure: Figure, panels: Sequence[Panel]) -> Figure:
 
 
 def small(figure: Figure) -> Figure:
-    """A picture as small as these, with the names of several groups at the ends of their lines."""
+    """A picture of the same small size, with the names of several groups at the ends of their lines."""
     named = [(group, name, _end([s for s in figure.series if s.group == group])) for group, name in figure.groups]
     ends = tuple(Label(name, *end, group) for group, name, end in named if end is not None and len(named) > 1)
     return replace(
@@ -116,13 +116,13 @@ def _of(figure: Figure, pair: Against) -> Figure:
 
 
 def _in_row(y: float | None, group: int) -> float | None:
-    """Within its row the reference above, the result below."""
+    """Within its row the reference is above, the result below."""
     return None if y is None else round(y) + (BESIDE if group == RESULT else -BESIDE)
 
 
 def _end(series: Sequence[Series]) -> tuple[float, float] | None:
-    """Where the most important line of a result ends: the first that is thick, or else the first; of rows the range in
-    the first one."""
+    """The end of a result's most important line: the first thick one, or else the first; for rows, the range in the
+    first one."""
     lines = sorted((s for s in series if s.shape in ("line", "ranges")), key=lambda s: s.weight != "thick")
     for line in lines:
         known = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x is not None and y is not None]

@@ -1,4 +1,4 @@
-"""The picture of what became of trials, where the kind of workload has outcomes of its own: a row for each result."""
+"""The picture of outcomes, if the kind of workload has its own: a row for each result."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from perflab.units import plural
 
 MAX_ROWS = 60
 OTHERWISE = "failed otherwise"
-TOP, BOTTOM = -0.42, -0.02  # of a bar from the middle of its row
-_BELOW, _STEP = 0.14, 0.2  # of the intervals: the first one, and from one to the next
+TOP, BOTTOM = -0.42, -0.02  # half height of a bar in its row
+_BELOW, _STEP = 0.14, 0.2  # offset of the intervals: of the first one, and from one to the next
 
 
 def outcomes(runs: Sequence[RunData]) -> Figure | None:
-    """Shares of the trials that were judged as a bar, coloured by outcome, with their intervals below it; None where no
-    workload has outcomes of its own."""
+    """Shares of the judged trials as a bar, coloured by outcome, with their intervals below it; None if no workload has
+    its own outcomes."""
     found = [(run, r) for run in runs for r in run.summary.results if not r.is_extra and r.outcomes.judged]
     ordered = there_are(result for _, result in found)
     if not ordered:
@@ -34,7 +34,7 @@ def outcomes(runs: Sequence[RunData]) -> Figure | None:
     kept = {id(r) for _, (_, r) in sorted(named, key=lambda one: id(one[1][1]) not in troubled)[:MAX_ROWS]}
     shown = [(name, result) for name, (_, result) in named if id(result) in kept]
     bars: dict[int, list[Span]] = {}
-    whole = Axis("share of the trials that were judged (%)", "linear", 0.0, 100.0, linear_ticks(0.0, 100.0, 10))
+    whole = Axis("share of the judged trials (%)", "linear", 0.0, 100.0, linear_ticks(0.0, 100.0, 10))
     plot = Plot(fixed(whole), rows([name for name, _ in shown]))
     lanes = 1
     for row, (name, result) in enumerate(shown):
@@ -54,15 +54,15 @@ def outcomes(runs: Sequence[RunData]) -> Figure | None:
                 lane += 1
         lanes = max(lanes, lane)
     if rest := len(named) - len(shown):
-        plot.notes.append(f"{plural(rest, 'result')} not drawn; those with trials that failed are.")
+        plot.notes.append(f"{plural(rest, 'result')} not drawn; those with failed trials are.")
     trials = sum(result.outcomes.judged for _, result in shown)
     if left := sum(result.outcomes.total - result.outcomes.judged for _, result in shown):
-        told = "says nothing of the system, and is" if left == 1 else "say nothing of the system, and are"
+        told = "shows nothing about the system, and is" if left == 1 else "show nothing about the system, and are"
         plot.notes.append(f"{plural(left, 'trial')} {told} in no share.")
     return plot.figure(
         "outcomes",
-        "What became of the trials",
-        f"{', '.join(dict.fromkeys(r.workload for _, r in shown))}: {plural(trials, 'trial')} that were judged",
+        "Outcomes of the trials",
+        f"{', '.join(dict.fromkeys(r.workload for _, r in shown))}: {plural(trials, 'judged trial')}",
         list(enumerate(words)),
         [Key(f"share with its {interval_of([LEVEL])} (Wilson)", None, sign="whisker")],
         spans=tuple(Spans(words[group], group, tuple(spans)) for group, spans in sorted(bars.items())),

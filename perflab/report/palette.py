@@ -1,7 +1,7 @@
 """Colours and marks of pictures.
 
-Six colours that stay apart with each kind of colour blindness, each with a contrast of at least 3 : 1 against its
-background; a test computes both. No picture relies on them alone: every result also has a mark of its own.
+Six colours that are distinguishable with each kind of colour blindness, each with a contrast of at least 3 : 1 against
+its background; a test computes both. No picture relies only on them: every result also has its own mark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Theme:
     faint: str  # secondary text, axes
     grid: str
     groups: tuple[str, ...]
-    shades: tuple[str, str, str]  # of cells: 0, 50 and 100 %, ever further from the background
+    shades: tuple[str, str, str]  # for cells: 0, 50 and 100 %, with rising contrast to the background
 
 
 LIGHT = Theme(
@@ -53,7 +53,7 @@ MARKS = (
     "M-2,-5H2V-2H5V2H2V5H-2V2H-5V-2H-2Z",
     "M0,-6L1.6,-2L6,-1.8L2.5,0.9L3.7,5L0,2.6L-3.7,5L-2.5,0.9L-6,-1.8L-1.6,-2Z",
 )
-SHADES = (0, 50, 100)  # per cent; those of Theme.shades
+SHADES = (0, 50, 100)  # percent; those of Theme.shades
 BAND_OPACITY = 0.18
 
 

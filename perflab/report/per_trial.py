@@ -1,4 +1,4 @@
-"""The picture of one metric, trial by trial: what the conditions did, and how much trials differ without them."""
+"""The picture of one metric, trial by trial: the effect of the conditions, and how much trials differ without them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MAX_ROWS = 40  # results in one picture
 MAX_OWN_COLORS = 12
 MAX_NAMED = 6  # results in a note
 
-_TOP, _SPREAD, _BELOW = -0.4, 0.46, 0.3  # within a row: trials from here on, over so much; the interval below them
-_SIGNS: tuple[tuple[Sign, bool], ...] = (("full", True), ("cross", False))  # of trials that count, and of others
+_TOP, _SPREAD, _BELOW = -0.4, 0.46, 0.3  # within a row: trials begin here, over this height; the interval is below them
+_SIGNS: tuple[tuple[Sign, bool], ...] = (("full", True), ("cross", False))  # for trials that count, and for others
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Row:
 
 
 def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
-    """One row per result, one mark per trial from top to bottom in their order, the median below them."""
+    """One row per result, with one mark per trial from top to bottom in order, and the median below them."""
     metric = named(name)
     found = [row for result in results if (row := _row(result, metric)) is not None]
     if not any(row.n > 1 for row in found):
@@ -59,7 +59,7 @@ def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
         rows([f"{row.result.label}: {row.said(metric)}, n {row.n}" for row in shown]),
     )
     if alone := len(found) - len(having):
-        plot.notes.append(f"{alone} {'result' if alone == 1 else 'results'} of a single trial: left out.")
+        plot.notes.append(f"{alone} {'result' if alone == 1 else 'results'} with a single trial: left out.")
     plot.notes += first_of(having, shown, "results, the worst among them")
     own = len(results) <= MAX_OWN_COLORS
     for place, row in enumerate(shown):
@@ -79,7 +79,7 @@ def per_trial(results: Sequence[Trials], name: str) -> Figure | None:
         f"{workloads([row.result for row in shown])}: {sum(len(row.trials) for row in shown)} trials of {each}",
         keys=[
             Key("a trial", None, sign="full"),
-            Key("a trial that does not count: it was invalid, or did not end", None, sign="cross"),
+            Key("a trial that does not count: it was invalid, or did not finish", None, sign="cross"),
             Key("median of the trials", None, sign="bar"),
             Key(
                 f"its {interval_of(row.median.level for row in shown if row.median.level is not None)}",

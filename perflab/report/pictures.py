@@ -1,4 +1,4 @@
-"""Every kind of picture, declared once: what it is called, of what it is made, and why there may be none."""
+"""Every kind of picture, declared once: its name, its data, and why it may be missing."""
 
 from __future__ import annotations
 
@@ -51,17 +51,17 @@ from perflab.workload import rounds
 
 T = TypeVar("T")
 
-MAX_RESULTS = 12  # in one picture; more cannot be told apart
+MAX_RESULTS = 12  # in one picture; more are indistinguishable
 PER_TRIAL = ("p50", "p99")
-MAX_STRETCHES = 4  # in which trials did not come on, the longest ones
+MAX_STRETCHES = 4  # in which trials made no progress, the longest ones
 COSTS = ("cpu_per_message", "rss_kb")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What pictures are made of. `shown` are at most MAX_RESULTS of the `results`, `measured` the figures to draw.
+    """The data of pictures. `shown` are at most MAX_RESULTS of the `results`, `measured` the figures to draw.
 
-    `together`: percentiles show all figures in one picture, and not each in one of its own.
+    `together`: percentiles show all figures in one picture, not each in its own.
     """
 
     results: Sequence[Trials]
@@ -71,7 +71,7 @@ class Subject:
     target: Target | None
     together: bool
     everything: Sequence[Trials]  # with the results of extra trials
-    own: Sequence[str] = ()  # times that are of no message, and are to be drawn
+    own: Sequence[str] = ()  # times that belong to no message, and are to draw
 
     @property
     def of_messages(self) -> list[str]:
@@ -80,7 +80,7 @@ class Subject:
 
     @cached_property
     def own_times(self) -> Mapping[str, str]:
-        """All of them, with what each is."""
+        """All of them, with their kinds."""
         return own_times(self.results)
 
     @cached_property
@@ -90,11 +90,11 @@ class Subject:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of picture. `draw` makes its figures; a text in place of one says why there is none.
+    """One kind of picture. `draw` makes its figures; a text instead of one is the reason why there is none.
 
-    Those `of_figures` are drawn for each figure that was measured. What is `special` most runs do not have, because
-    nobody asked for it: that is said where it is named. `in_report`: a report has it. `of_results`: each result is a
-    group of its own over the same axes, and so may have a small picture of its own, against its baseline.
+    Those `of_figures` are drawn for each measured figure. Most runs lack a `special` one, because it needs an option:
+    the reason is shown only if it was named. `in_report`: a report has it. `of_results`: each result is a group over
+    the same axes, and so may have its own small picture beside its baseline.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a kind has no picture, or not all that it could have."""
+    """Why a kind has no picture, or not all possible ones."""
 
     kind: str
     reason: str
@@ -119,22 +119,22 @@ class Missing:
 
 @dataclass(frozen=True)
 class Pictures:
-    """The figures of runs with their kinds, why others could not be made, and what to know of all of them."""
+    """The figures of runs with their kinds, why others could not be made, and notes on all of them."""
 
     drawn: tuple[tuple[str, Figure], ...]
     missing: tuple[Missing, ...]
     notes: tuple[str, ...] = ()
-    against: tuple[Against, ...] = ()  # what each result is compared with
+    against: tuple[Against, ...] = ()  # the reference of each result
 
     def apart(self, kind: str, figure: Figure) -> list[Figure]:
-        """The small pictures that take the place of one of these; none where it stays whole."""
+        """The small pictures that replace one of these; none if it stays whole."""
         if figure.panels:
             return list(figure.panels)
         return apart(figure, self.against) if BY_NAME[kind].of_results else []
 
     @property
     def every(self) -> list[Figure]:
-        """Small ones in place of those that they take the place of."""
+        """Small ones instead of those that they replace."""
         return [part for kind, figure in self.drawn for part in self.apart(kind, figure) or [figure]]
 
     @property
@@ -175,7 +175,7 @@ def _loops(subject: Subject) -> Iterator[Figure | str]:
     for name in having:
         yield loops.over_loops(subject.results, name, subject.own_times) or f"no loops have a {words(name)}"
     if not having:
-        yield "no times of loops were measured; `--measure loops` does it"
+        yield "no times of loops were measured; use `--measure loops`"
 
 
 def _histograms(subject: Subject) -> list[Figure | str]:
@@ -195,19 +195,19 @@ def _edges(subject: Subject) -> Iterator[Figure | str]:
 def _time(subject: Subject) -> Iterator[Figure | str]:
     for name in subject.of_messages:
         if name == ROUND_TRIP:
-            yield "of round trips there is no picture over time"
+            yield "round trips have no picture over time"
         else:
             yield timelines.time(subject.shown, name) or _no_histograms(subject.shown, "records over time")
 
 
 def _curves(subject: Subject) -> Iterable[Figure | str]:
     found = levels.curves(_named((run.name, run.summary.curves) for run in subject.runs))
-    return found or ["no factor was swept in these runs; `perflab sweep` does it"]
+    return found or ["no factor was swept in these runs; use `perflab sweep`"]
 
 
 def _breaking_points(subject: Subject) -> Iterable[Figure | str]:
     found = levels.breaking_points(_named((run.name, run.summary.breaking_points) for run in subject.runs))
-    return found or ["none was searched in these runs; `perflab breaking-point` does it"]
+    return found or ["no breaking point was searched in these runs; use `perflab breaking-point`"]
 
 
 def _executor_costs(subject: Subject) -> Iterable[Figure | str]:
@@ -215,11 +215,11 @@ def _executor_costs(subject: Subject) -> Iterable[Figure | str]:
     if len(drawn) > 1:
         drawn = [(replace(f, name=f"{f.name}_{run}", title=f"{f.title}: {run}"), run) for f, run in drawn]
     found = [figure for figure, _ in drawn]
-    return found or ["these runs do not have several executors whose CPU time was measured"]
+    return found or ["these runs lack several executors with measured CPU time"]
 
 
 def _course(subject: Subject) -> list[Figure | str]:
-    return [course.course(subject.everything) or "fewer than two trials say when they ran"]
+    return [course.course(subject.everything) or "fewer than two trials recorded when they ran"]
 
 
 def _cpu(subject: Subject) -> list[Figure | str]:
@@ -232,14 +232,14 @@ def _rss(subject: Subject) -> list[Figure | str]:
 
 def _target(subject: Subject) -> list[Figure | str]:
     if subject.target is None:
-        return ["no target was named; --target does it"]
+        return ["no target was named; use --target"]
     return [
         against_target(subject.results, subject.target) or f"nothing that {subject.target.name} bounds was measured"
     ]
 
 
 def _stretch(subject: Subject) -> list[Figure | str]:
-    """Of each result the trial that did not come on for longest; of many results the worst."""
+    """For each result the trial with the longest time without progress; for many results the worst."""
     found: list[tuple[int, Figure]] = []
     for result in subject.everything:
         kept = [(trial, folder) for trial in result.trials if (folder := folder_of(result, trial.number)) is not None]
@@ -254,7 +254,7 @@ def _stretch(subject: Subject) -> list[Figure | str]:
     longest = sorted(found, key=lambda one: -one[0])[:MAX_STRETCHES]
     if len(longest) > 1:
         longest = [(ns, replace(f, name=f"{f.name}_{number}")) for number, (ns, f) in enumerate(longest, start=1)]
-    return [figure for _, figure in longest] or ["no trial that was traced had a thread that starved"]
+    return [figure for _, figure in longest] or ["no traced trial had a starved thread"]
 
 
 KINDS = (
@@ -284,13 +284,13 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 def of_report(runs: Sequence[RunData]) -> Pictures:
-    """The pictures of a report: everything that runs hold, in the order in which it is read.
+    """The pictures of a report: everything that runs have, in reading order.
 
-    Raises BadInput where files of a run are damaged.
+    Raises BadInput if files of a run are damaged.
     """
     results = as_in_summary(results_of(runs))
     measured = [name for name in ("latency", ROUND_TRIP) if any(was_measured(result, name) for result in results)]
-    # Of too many levels of a factor those that lie evenly, the first and the last among them.
+    # With too many levels of a factor, evenly spaced ones including the first and the last.
     ordered = by_level(results) if len(results) > MAX_RESULTS else None
     return build(
         results,
@@ -305,9 +305,9 @@ def of_report(runs: Sequence[RunData]) -> Pictures:
 
 
 def of_watched(runs: Sequence[RunData]) -> Pictures:
-    """Those of extra trials, which an observer disturbed, where there are others: apart from these.
+    """Results of extra trials, which an observer disturbed, are separate if there are others.
 
-    Raises BadInput where files of a run are damaged.
+    Raises BadInput if files of a run are damaged.
     """
     results = as_in_summary(results_of(runs))
     extra = [result for result in results if result.trials[0].purpose == EXTRA]
@@ -330,24 +330,23 @@ def build(
     others: str = "choose others with --only",
     own: Sequence[str] = (),
 ) -> Pictures:
-    """The pictures of `kinds`, of at most MAX_RESULTS results; those with a row for each have rows for more.
+    """The pictures of `kinds`, with at most MAX_RESULTS results; those with a row for each have rows for more.
 
-    `chosen` are the results that are drawn where there are too many; None: evenly from the fastest to the slowest.
-    The slowest one is always among them. Results of extra trials, which an observer disturbed, are drawn only where
-    there are no others.
+    `chosen` are the results to draw if there are too many; None: evenly from the fastest to the slowest. The slowest
+    one is always included. Results of extra trials, which an observer disturbed, are drawn only if there are no others.
 
     Curves and breaking points are those of `runs`; None: of the runs of the results. `others` says how to see results
-    that are not drawn. `own` are times that are of no message: over the loops, and on one axis.
+    that are not drawn. `own` are times that belong to no message: over the loops, and on one axis.
     """
     kept = [result for result in results if result.trials[0].purpose != EXTRA] or list(results)
     shown = _shown(kept, measured[0] if measured else None, chosen)
     several = list({id(result.run): result.run for result in kept}.values()) if runs is None else runs
     subject = Subject(kept, shown, measured, several, target, together, results, own)
     notes = []
-    if len(shown) < len(kept) and not all(BY_NAME[name].special for name in kinds):  # these say it themselves
+    if len(shown) < len(kept) and not all(BY_NAME[name].special for name in kinds):  # these have their own note
         figure = f"p99 of {words(measured[0])}" if measured else "order"
         over = "levels" if chosen is not None else figure
-        slowest = ", the slowest among them" if measured else ""
+        slowest = ", including the slowest" if measured else ""
         notes.append(f"{len(shown)} of {len(kept)} results are drawn, evenly over their {over}{slowest}; {others}.")
     if extra := len(results) - len(kept):
         count = plural(extra, "result")
@@ -368,9 +367,9 @@ def build(
 
 
 def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials] | None) -> list[Trials]:
-    """At most MAX_RESULTS results in their order, the slowest by the p99 of a figure among them.
+    """At most MAX_RESULTS results in their order, including the slowest by the p99 of a figure.
 
-    Of those that are `chosen` it replaces the one that lies next to it.
+    It replaces its neighbour among the `chosen` ones.
     """
     if len(results) <= MAX_RESULTS and chosen is None:
         return list(results)
@@ -387,19 +386,19 @@ def _shown(results: Sequence[Trials], name: str | None, chosen: Sequence[Trials]
 
 
 def _named(found: Iterable[tuple[str, Sequence[T]]]) -> list[tuple[str, T]]:
-    """Each with the name of its run, where several runs have some."""
+    """Each with the name of its run, if several runs have some."""
     having = [(name, entries) for name, entries in found if entries]
     return [(name if len(having) > 1 else "", entry) for name, entries in having for entry in entries]
 
 
 def _p99(result: Trials, name: str | None) -> float:
-    """Where nothing of it was recorded, the lowest."""
+    """Without records, the lowest."""
     if name is None:
         return 0.0
     if (merged := histogram(result.trials, name)) is not None:
         value = hg.value_at_percentile(merged, 99.0)
         return math.inf if value is None else float(value)
-    # Without histograms the slowest edge has to do.
+    # Without histograms, the slowest edge is used.
     return max((n.maximum or 0.0 for n in numbers(result.trials, name).values()), default=-math.inf)
 
 

@@ -1,4 +1,4 @@
-"""Texts of a run without the folders of the machine on which it was made: a report goes to other people."""
+"""Removes the machine's folders from the texts of a run: a report is passed on to other people."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# Not within a word, an address or another path; a single name below / is no folder of anybody.
+# Not within a word, an address or another path; a single name below / is not a private folder.
 _PATH = re.compile(r"""(?<![\w/.:~-])/(?:[^\s/'"`,;:()\[\]]+/)+[^\s/'"`,;:()\[\]]*""")
 _ALIKE_EVERYWHERE = ("/proc/", "/sys/", "/dev/")
-# The annotation of a field that holds a number or nothing: most of a record are such.
+# The annotation of a field with a number or nothing, as most fields of a record are.
 _NUMBER = re.compile(r"(?:(?:int|float|bool|None|Count|Ordinal|Share|Number)(?: \| |$))+")
 
 
 def without_folders(text: str, runs: Iterable[str], kept: Iterable[str] = ()) -> str:
-    """`text` with paths below folders of these names as from there, others as the name of the file; what is `kept` (the
-    names of topics and nodes look like paths) and what is at the same place on every machine stay as they are."""
+    """`text` with paths relative to folders of these names, and other paths as file names; `kept` words (names of
+    topics and nodes look like paths) and standard paths stay as they are."""
     names, same = set(runs) - {""}, set(kept)
 
     def short(found: re.Match[str]) -> str:
@@ -37,7 +37,7 @@ def without_folders(text: str, runs: Iterable[str], kept: Iterable[str] = ()) ->
 
 
 def mapped(value: T, change: Callable[[str], str]) -> T:
-    """A record with its sentences changed. A text without a blank is a name, and stays."""
+    """A record with its sentences changed. A text without a space is a name, and stays."""
     found: Any = value
     map_it = _how_to_map(found.__class__)
     result: T = found if map_it is None else map_it(found, change)
@@ -46,7 +46,7 @@ def mapped(value: T, change: Callable[[str], str]) -> T:
 
 @cache
 def _how_to_map(of: type[Any]) -> Callable[[Any, Callable[[str], str]], Any] | None:
-    """By the type, of which a run has few and values many; None where nothing can change."""
+    """By type, since a run has few types and many values; None if nothing can change."""
     if of is str:
         return _text
     if issubclass(of, Mapping):
@@ -82,7 +82,7 @@ def _several(found: Any, change: Callable[[str], str]) -> Any:
 
 
 def _changed(items: Iterable[tuple[Any, Any]], change: Callable[[str], str]) -> dict[Any, Any]:
-    """Those that are others now, by name or number; without a call for the numbers that most of a record are."""
+    """The changed entries, by name or number; without a call for numbers, which are most of a record."""
     return {
         name: new
         for name, old in items

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from perflab.profile.result import Profile
 
 MOST_PROCESSES = 12
-MOST_TABLES = 4  # of families; the rest is in the files
+MOST_TABLES = 4  # number of families; the files have the rest
 
 
 def print_profile(out: Console, profile: Profile, directory: Path, *, threads: bool = False, top: int = TOP) -> None:
-    """Facts, processes, families and hottest functions of those that count (`top` of each), where the pages are."""
+    """Facts, processes, families and hottest functions of those that count (`top` of each), and the location of the
+    pages."""
     from rich.text import Text
 
     from perflab.report.table import print_rows
@@ -35,7 +36,7 @@ def print_profile(out: Console, profile: Profile, directory: Path, *, threads: b
     table = result.processes_table(profile)
     print_rows(out, replace(table, rows=processes[:MOST_PROCESSES]))
     if len(processes) > MOST_PROCESSES:
-        out.print(f"and {len(processes) - MOST_PROCESSES} processes more", style="dim")
+        out.print(f"and {len(processes) - MOST_PROCESSES} more processes", style="dim")
     for process in [p for p in processes if p.page is not None][:MOST_TABLES]:
         _print_families(out, process.title, process, profile)
         if (functions := result.functions_table("", process, profile, top)).rows:

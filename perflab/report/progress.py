@@ -1,4 +1,4 @@
-"""What there is to say while a run goes on, however it is drawn: the present trial, the last ones, the time left."""
+"""The progress of a run, independent of its display: the present trial, the last ones, the time left."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT = 6
 
 @dataclass
 class RunProgress:
-    """How far a run is. `clock` in seconds."""
+    """The state of a run. `clock` in seconds."""
 
     plan: RunPlan
     clock: Callable[[], float] = time.monotonic
@@ -36,7 +36,7 @@ class RunProgress:
         return next(entry for entry in self.plan.entries if entry.order == order)
 
     def planned(self, trial: PlannedTrial) -> None:
-        """Puts a trial into the place that the plan held for it; one that the plan did not foresee comes behind."""
+        """Replaces the planned entry of a trial; an unplanned trial is appended."""
         entries = tuple(trial if entry.order == trial.order else entry for entry in self.plan.entries)
         if trial in entries:
             self.plan = replace(self.plan, entries=entries)
@@ -49,12 +49,12 @@ class RunProgress:
 
     @property
     def done(self) -> int:
-        """Trials that are over, those that a resumed run had already among them."""
+        """Finished trials, beginning with those that a resumed run already had."""
         return self.plan.total - len(self.plan.entries) + len(self.finished)
 
     @property
     def next(self) -> PlannedTrial | None:
-        """What comes after the present trial; None where that is not known before it has ended."""
+        """The trial after the present one; None if unknown before that has ended."""
         if self.plan.at_most:
             return None
         over = len(self.finished) + (self.current is not None)
@@ -62,7 +62,7 @@ class RunProgress:
 
     @property
     def share(self) -> float:
-        """Of the run's trials, with the present one as far as its planned time has passed; 0 to 1."""
+        """Share of the run's trials, including the elapsed planned time of the present one; 0 to 1."""
         done = float(self.done)
         if self.current is not None:
             expected_s = self._lasts_s(self.current) + self._dead_s()
@@ -70,7 +70,7 @@ class RunProgress:
         return done / self.plan.total if self.plan.total else 1.0
 
     def left_s(self) -> float:
-        """From what is planned, and from what finished trials took beside that, or BESIDE_S before the first."""
+        """From the plan, and from what finished trials took beyond it, or BESIDE_S before the first."""
         dead_s = self._dead_s()
         waiting = self.plan.entries[len(self.finished) + (self.current is not None) :]
         left = sum(self._lasts_s(entry) + dead_s for entry in waiting)
@@ -79,11 +79,11 @@ class RunProgress:
         return left
 
     def left_in_words(self) -> str:
-        """ "about 2 min left"; of a search "at most"."""
+        """ "about 2 min left"; for a search "at most"."""
         return f"{self._about} {_roughly(self.left_s())} left"
 
     def plan_in_words(self) -> str:
-        """What will run and for how long, to be said before it does, with what the estimate rests on."""
+        """What will run and for how long, announced beforehand, with the basis of the estimate."""
         if self.plan.adds is None:
             return self._planned_in_words()
         then = f"{self.plan.adds}."
@@ -92,7 +92,7 @@ class RunProgress:
     def _planned_in_words(self) -> str:
         plan, trials = self.plan, len(self.plan.entries)
         if not trials:
-            return "Plan: nothing is left to run."
+            return "Plan: nothing left to run."
         left = f"{_counted(trials)} of {plan.total} left" if trials < plan.total else _counted(trials)
         kinds = 0 if plan.at_most else len({(e.label, e.variant) for e in plan.entries})
         of = f" of {kinds} treatments" if 1 < kinds < trials else ""
@@ -105,7 +105,7 @@ class RunProgress:
         if first.open:
             each = f"each measured until it ends, within {format_duration(first.measured_s)}"
         if all(e.virtual for e in plan.entries):
-            return f"{head}{each}{warmup}, of virtual time: as fast as this machine computes it."
+            return f"{head}{each}{warmup}, in virtual time: as fast as this machine computes it."
         text = f"{head}{each}{warmup}: {self._about} {_roughly(self.left_s())}"
         text += f", with {BESIDE_S:g} s to start and end {'it' if trials == 1 else 'each'}"
         if plan.quiet_limit_s:
@@ -119,11 +119,11 @@ class RunProgress:
         return "at most" if self.plan.at_most or unknown else "about"
 
     def _lasts_s(self, trial: PlannedTrial) -> float:
-        """What it is planned to take; of one that ends by itself that is known once another one has."""
+        """Its planned time; for one that ends by itself, known once another one has finished."""
         return trial.duration_s if trial.open and not self.finished else trial.lasts_s
 
     def _dead_s(self) -> float:
-        """What a trial takes beside warm-up and measured part, by those that were measured to their end."""
+        """What a trial takes beyond warm-up and measured part, from trials that were measured to their end."""
         whole = [f for f in self.finished if f.trial.outcome != HARNESS_ERROR] or self.finished
         beside = [f.took_s - self.planned_as(f.trial.order).lasts_s for f in whole if f.took_s is not None]
         return max(0.0, statistics.median(beside)) if beside else BESIDE_S
@@ -134,7 +134,7 @@ def _counted(trials: int) -> str:
 
 
 def _roughly(seconds: float) -> str:
-    """As exact as such an estimate can be: steps of 5 s, of 1 min, of 10 min."""
+    """With the precision of such an estimate: steps of 5 s, of 1 min, of 10 min."""
     if seconds < 57.5:
         return f"{max(5, 5 * math.ceil(seconds / 5 - 0.5))} s"
     minutes = round(seconds / 60)
@@ -146,7 +146,7 @@ def _roughly(seconds: float) -> str:
 
 
 class Pace:
-    """Lets a phase's first progress through, and then no more than one per interval: merging histograms costs time."""
+    """Passes on a phase's first progress, and then at most one per interval: merging histograms costs time."""
 
     def __init__(self, interval_s: float = 0.9) -> None:
         self._interval_s = interval_s
@@ -162,11 +162,11 @@ class Pace:
 
 
 class LiveLine:
-    """What the present trial does, in one line; keeps what the rate is computed from."""
+    """The state of the present trial, in one line; keeps the data for the rate."""
 
     def __init__(self, prefix: str, total_s: float | None, *, brief: bool = False) -> None:
-        """`total_s`: that will be measured; None: nobody knows. `brief` is for 70 columns, with the figures that matter
-        most first."""
+        """`total_s`: measured time in all; None: unknown. `brief` is for 70 columns, with the most important figures
+        first."""
         self._brief = brief
         self._prefix = prefix
         self._total_s = total_s
@@ -175,7 +175,7 @@ class LiveLine:
         self._last: str | None = None
 
     def text(self, progress: LiveProgress) -> str | None:
-        """The line for this state; None where it would not change."""
+        """The line for this state; None if it would not change."""
         text = self._prefix + self._state(progress)
         if text == self._last:
             return None
@@ -188,7 +188,7 @@ class LiveLine:
         elapsed_s = progress.elapsed_ns / NS_PER_S
         if elapsed_s < 0:
             return "warming up"
-        if progress.received is None or progress.lost is None:  # nobody counts its messages
+        if progress.received is None or progress.lost is None:  # its messages are not counted
             return self._spent(elapsed_s) if progress.phase == "measuring" else progress.phase
         base_s, base_received = self._base
         if elapsed_s - base_s >= 0.9:

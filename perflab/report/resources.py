@@ -1,4 +1,4 @@
-"""Pictures of what processes used over time."""
+"""Pictures of the processes' resources over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from perflab.units import NS_PER_S, format_count
 MAX_LINES = 12  # processes in one picture
 MARKS_PER_LINE = 6
 
-_MACHINE = "cpu_percent_of_machine"  # of foreign runs alone
+_MACHINE = "cpu_percent_of_machine"  # only for foreign runs
 
 Samples = list[tuple[float, float]]  # (seconds since the start of the measured part, value)
 ValueOf = Callable[[Trials, TrialTables, dict[str, Any]], float | None]
@@ -43,9 +43,9 @@ class _Line:
 
 
 def cpu(results: Sequence[Trials], target: Target | None = None) -> Figure | None:
-    """CPU use of each process between samples, in per cent of one CPU.
+    """CPU use of each process between samples, in percent of one CPU.
 
-    Where a result knows its share of all CPUs only, all of them are drawn as that.
+    If a result only knows its share of all CPUs, that is drawn for all results.
     """
     notes, references = [], []
     of_all = any(_knows_share_only(result) for result in results)
@@ -79,9 +79,9 @@ def _share_of_machine(result: Trials, trial: TrialTables, row: dict[str, Any]) -
 
 
 def _within(trial: TrialTables, at_ns: int, interval_ns: int) -> bool:
-    """Whether an interval lies in the measured part, give or take half of it: as in the means of the summary.
+    """Whether an interval lies in the measured part, with a tolerance of half of it, as for the means of the summary.
 
-    What starting up and ending cost is in neither. Of a foreign run the measured part is not known.
+    Both leave out the cost of starting up and ending. The measured part of a foreign run is unknown.
     """
     if trial.started_ns is None:
         return True
@@ -112,7 +112,7 @@ def rss(results: Sequence[Trials], target: Target | None = None) -> Figure | Non
 
 def _over_time(
     results: Sequence[Trials],
-    words: tuple[str, str, str, str],  # name, title, what the axis counts, its unit
+    words: tuple[str, str, str, str],  # name, title, quantity of the axis, its unit
     of: ValueOf,
     references: Sequence[Reference],
     notes: list[str],
@@ -150,7 +150,7 @@ def _over_time(
 
 
 def _lines(results: Sequence[Trials], of: ValueOf) -> list[_Line]:
-    """Of each result its first process has the result's group, and others have groups of their own."""
+    """The first process of each result has the result's group, and others have their own groups."""
     lines: list[_Line] = []
     more = len(results)
     for group, result in enumerate(results):
@@ -169,7 +169,7 @@ def _lines(results: Sequence[Trials], of: ValueOf) -> list[_Line]:
 
 
 def _samples(result: Trials, trial: TrialTables, process: str, of: ValueOf) -> Samples:
-    """Of one process, from the start of the measured part on."""
+    """Samples of one process, from the start of the measured part on."""
     start_ns = trial.started_ns or 0
     own = trial.resources.filter((trial.resources["process"] == process) & (trial.resources["at_ns"] >= start_ns))
     found = [((row["at_ns"] - start_ns) / NS_PER_S, of(result, trial, row)) for row in own.iter_rows(named=True)]
@@ -177,7 +177,7 @@ def _samples(result: Trials, trial: TrialTables, process: str, of: ValueOf) -> S
 
 
 def _mean_line(trials: Sequence[Samples]) -> Samples:
-    """The mean over trials, at the instants of the first one that every trial has a sample near."""
+    """The mean over trials, at the instants of the first trial for which every trial has a near sample."""
     steps = [b[0] - a[0] for line in trials for a, b in pairwise(line)]
     near = float(np.median(steps)) / 2 if steps else math.inf
     merged = []

@@ -1,4 +1,4 @@
-"""What pictures are made of: the results of runs, each with the trials that count, and their merged histograms."""
+"""The data of pictures: the results of runs, each with the trials that count, and their merged histograms."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ FIGURES = (*EDGE_HISTOGRAMS[:2], *PUBLISHER_HISTOGRAMS, *EDGE_HISTOGRAMS[2:], RO
 class Trials:
     """Trials of one run under the same circumstances.
 
-    `trials` are the measured ones, with those that missed a criterion of success; where there is none, all that
-    recorded anything. `left_out` are the others.
+    `trials` are the measured ones, including those that missed a criterion of success; if there is none, all with
+    records. `left_out` are the others.
     """
 
     label: str
@@ -54,7 +54,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is known of one edge, publisher or total in nanoseconds; without a histogram p50 and p99 are None."""
+    """The known values of one edge, publisher or total in nanoseconds; without a histogram p50 and p99 are None."""
 
     count: int | None
     minimum: float | None
@@ -65,7 +65,7 @@ class Numbers:
 
 
 def results_of(runs: Sequence[RunData]) -> list[Trials]:
-    """The results of runs, in their order, named by what they differ in. Trials without any data are left out."""
+    """The results of runs, in order, named by what they differ in. Trials without data are left out."""
     groups: list[tuple[RunData, list[TrialTables]]] = []
     for run in runs:
         found: dict[tuple[object, ...], list[TrialTables]] = {}
@@ -79,14 +79,14 @@ def results_of(runs: Sequence[RunData]) -> list[Trials]:
 
 
 def folder_of(result: Trials, number: int) -> Path | None:
-    """That of a trial; None where it is not there any more."""
+    """The folder of a trial; None if it no longer exists."""
     return next(iter(sorted((result.run.path / rundir.TRIALS).glob(f"{number:04d}_*"))), None)
 
 
 def by_level(results: Sequence[Trials]) -> list[Trials] | None:
-    """Results of one factor with numbers as levels in the order of these, variant by variant; None where they are not.
+    """Results of one factor with numeric levels, in the order of these, variant by variant; None for others.
 
-    A result without the factor stands before the others.
+    A result without the factor comes before the others.
     """
     factors = {path for result in results for path in result.trials[0].factors}
     if len(factors) != 1:
@@ -108,19 +108,19 @@ def by_level(results: Sequence[Trials]) -> list[Trials] | None:
 
 
 def evenly(found: Sequence[T], count: int) -> list[T]:
-    """At most so many in their order, two or more, the first and the last among them."""
+    """At most this many in order, two or more, including the first and the last."""
     if len(found) <= count:
         return list(found)
     return [found[round(i * (len(found) - 1) / (count - 1))] for i in range(count)]
 
 
 def histogram(trials: Iterable[TrialTables], figure: str) -> Histogram | None:
-    """A figure merged over all edges (publishers, services) of trials; None where it has no values."""
+    """A figure merged over all edges (publishers, services) of trials; None if it has no values."""
     return merged(h for t in trials for h in histograms(t, figure).values())
 
 
 def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
-    """All values of all histograms; None where there are none."""
+    """All values of all histograms; None if there are none."""
     parts = [h for h in histograms if h is not None]
     whole = hg.merge(parts) if parts else None
     return whole if whole is not None and whole.count else None
@@ -128,14 +128,14 @@ def merged(histograms: Iterable[Histogram | None]) -> Histogram | None:
 
 def histograms(trial: TrialTables, figure: str) -> dict[tuple[str, ...], Histogram]:
     """The histogram of each edge (publisher, topic, subscription), publisher (node, topic) or service (client, service,
-    server) that has one; of times that are of no message their only one, under their name."""
+    server) that has one; for times that belong to no message, the only one, under its name."""
     if figure not in FIGURES:
         return {(figure,): found} if (found := trial.times.get(figure)) is not None else {}
     rows = list(_owners(trial, figure).iter_rows(named=True))
     try:
         made = histograms_of(rows, figure)
     except hg.HistogramError:
-        made = [_histogram(trial, row, figure) for row in rows]  # which says of what it is
+        made = [_histogram(trial, row, figure) for row in rows]  # which defines its kind
     return {_key(row, figure): h for row, h in zip(rows, made, strict=True) if h is not None}
 
 
@@ -147,7 +147,7 @@ def _histogram(trial: TrialTables, row: dict[str, Any], figure: str) -> Histogra
 
 
 def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...], Numbers]:
-    """Each edge or publisher, merged over trials; those that received nothing are not in it."""
+    """Each edge or publisher, merged over trials; without those that received nothing."""
     parts: dict[tuple[str, ...], list[Histogram]] = {}
     for trial in trials:
         for key, h in histograms(trial, figure).items():
@@ -168,7 +168,7 @@ def numbers(trials: Sequence[TrialTables], figure: str) -> dict[tuple[str, ...],
 
 
 def was_measured(result: Trials, figure: str) -> bool:
-    """Whether any edge, publisher or service has values of a figure, as a histogram or not."""
+    """Whether any edge, publisher or service has values of a figure, with or without a histogram."""
     if figure not in FIGURES:
         return any(figure in trial.times for trial in result.trials)
     column = f"{figure}_max"
@@ -177,8 +177,8 @@ def was_measured(result: Trials, figure: str) -> bool:
 
 
 def own_times(results: Iterable[Trials]) -> dict[str, str]:
-    """The times that are of no message, in the order of their declarations, with what each is: those that a kind of
-    workload says, then those of observers."""
+    """The times that belong to no message, in the order of their declarations, with their kinds: first those of a kind
+    of workload, then those of observers."""
     results = list(results)
     found: dict[str, str] = {}
     entries = [entry for result in results if (entry := summary_of(result)) is not None]
@@ -190,8 +190,8 @@ def own_times(results: Iterable[Trials]) -> dict[str, str]:
 
 
 def drawn_times(results: Iterable[Trials]) -> list[str]:
-    """Those of them that a report shows: of the workload's kind what it says, each with its floor where that was
-    measured; of loops of any other workload the usual ones."""
+    """Those that a report shows: for the workload's kind its own, each with its floor if that was measured; for loops
+    of any other workload the usual ones."""
     results = list(results)
     found: dict[str, None] = {}
     for entry in (entry for result in results if (entry := summary_of(result)) is not None):
@@ -212,7 +212,7 @@ _OF_LOOPS = {name: name.replace("_", " ") for name in rounds.TIMES}
 def timeline(result: Trials, trial: TrialTables, figure: str) -> tuple[Interval, ...]:
     """A figure between successive checkpoints, merged over processes; instants count from the start of the trial.
 
-    Empty where the trial left no records (foreign runs have none). Raises BadInput where they are damaged.
+    Empty if the trial left no records (foreign runs have none). Raises BadInput if they are damaged.
     """
     if trial.started_ns is None:
         return ()
@@ -229,8 +229,8 @@ def timeline(result: Trials, trial: TrialTables, figure: str) -> tuple[Interval,
 
 
 def as_in_summary(results: Sequence[Trials]) -> list[Trials]:
-    """Those of each run in the order of its summary, which begins with the baseline; the order of trials is one of
-    chance. What the summary does not know comes last."""
+    """Those of each run in the order of its summary, which begins with the baseline; the order of trials is random.
+    Results unknown to the summary come last."""
     runs = list({id(result.run): None for result in results})
 
     def place(result: Trials) -> tuple[int, int]:
@@ -242,7 +242,7 @@ def as_in_summary(results: Sequence[Trials]) -> list[Trials]:
 
 
 def summary_of(result: Trials) -> Result | None:
-    """The entry of summary.json with the trials of a result; None where the summary does not know them."""
+    """The entry of summary.json with the trials of a result; None if the summary lacks them."""
     numbers = {trial.number for trial in (*result.trials, *result.left_out)}
     for entry in result.run.summary.results:
         if any(trial.trial in numbers for trial in entry.trials_detail):

@@ -1,4 +1,4 @@
-"""A run as a report reads it: its summary, what its trials say beside the summary, and how far it came."""
+"""A run as a report needs it: its summary, further data of its trials, and its progress."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from perflab.results.summary import Summary
 from perflab.results.trial import Result, Trial
 from perflab.runs.rundir import SUMMARY
 
-VERBS = ("run", "sweep", "breaking-point")  # that make runs
+VERBS = ("run", "sweep", "breaking-point")  # verbs that make runs
 
 
 @dataclass(frozen=True, eq=False)
 class ReportRun:
-    """`labels` are those of the results, by what these differ in; `files` and `folders` go by the numbers of trials."""
+    """`labels` are those of the results, by what they differ in; `files` and `folders` are by trial number."""
 
     data: RunData
     labels: tuple[str, ...]
@@ -50,33 +50,33 @@ class ReportRun:
 
     @property
     def comparisons(self) -> tuple[Finding, ...]:
-        """Empty where nothing was compared."""
+        """Empty if nothing was compared."""
         return () if self.summary.findings is None else self.summary.findings.comparisons
 
     @property
     def remarks(self) -> tuple[Remark, ...]:
-        """Empty where nothing was compared."""
+        """Empty if nothing was compared."""
         return () if self.summary.findings is None else self.summary.findings.remarks
 
     @property
     def own(self) -> bool:
-        """Whether it is one of perflab's."""
+        """Whether it was made by perflab."""
         return self.data.origin == PERFLAB
 
     @property
     def planned(self) -> int | None:
-        """How many trials the plan has; None of a foreign run, and of a search, which plans as it goes."""
+        """The number of planned trials; None for a foreign run, and for a search, which plans as it proceeds."""
         return len(self.manifest.trials) or None if self.own else None
 
     @property
     def verb(self) -> str:
-        """Of the command line that made it, and that makes it again."""
+        """The verb of its command line, to make it again."""
         verb = "".join(self.manifest.command_line[1:2])
         return verb if verb in VERBS else "run"
 
     @property
     def trials(self) -> list[tuple[str, Result, Trial]]:
-        """Every trial with its result and the label of it, in the order in which they ran."""
+        """Every trial with its result and the result's label, in the order in which they ran."""
         found = [(label, r, t) for label, r in zip(self.labels, self.results, strict=True) for t in r.trials_detail]
         return sorted(found, key=lambda entry: (entry[2].order, entry[2].trial))
 
@@ -86,7 +86,7 @@ class ReportRun:
 
     @property
     def ended(self) -> int:
-        """Planned trials that came to an end: extra and invalid ones too, interrupted ones not."""
+        """Planned trials that came to an end: including extra and invalid ones, without interrupted ones."""
         return len(self.trials) - len(self.interrupted)
 
     @property
@@ -95,7 +95,7 @@ class ReportRun:
 
     @property
     def is_running(self) -> bool:
-        """Whether the perflab that makes it is alive, and on this machine."""
+        """Whether the perflab process of the run is alive, and on this machine."""
         from perflab.host import Host
         from perflab.runs.controller import RUNNING, controller_state
 
@@ -104,7 +104,7 @@ class ReportRun:
         return controller_state(self.manifest, Host()) == RUNNING
 
     def file(self, trial: Trial) -> TrialFile | None:
-        """trial.json of an entry of trials_detail; None where there is none."""
+        """trial.json of an entry of trials_detail; None if there is none."""
         return self.files.get(trial.trial)
 
     def is_interrupted(self, trial: Trial) -> bool:
@@ -113,7 +113,7 @@ class ReportRun:
 
 
 def read(data: RunData) -> ReportRun:
-    """What a report needs beside the data; no text in it names a folder of the machine of the run."""
+    """What a report needs beside the data; no text in it names a folder of the run's machine."""
     results = data.summary.results
     names = labels(results, [data.name] * len(results)) if results else []
     files, folders = {file.trial: file for _, file in data.files}, {file.trial: path for path, file in data.files}
@@ -144,7 +144,7 @@ def of_all(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, str, Result]]
 
 
 def open_all(words: Sequence[str]) -> list[ReportRun]:
-    """The runs of these paths or names, each once. Raises BadInput with one line."""
+    """The runs with these paths or names, without duplicates. Raises BadInput with one line."""
     from perflab.runs.rundata import open_run
 
     found: list[ReportRun] = []

@@ -1,7 +1,7 @@
-"""A line for each second of a trial: what was sent, received and lost in it, and how late that was.
+"""A line for each second of a trial: messages sent, received and lost in it, and their latency.
 
-The processes of a trial tell their counts once a second, each a little beside the others. A second is over as soon as
-all of them have told theirs; rates are by the time that really passed from one to the next.
+The processes of a trial report their counts once a second, at slightly different times. A second is complete when all
+of them have reported; rates use the actual time between two reports.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ LEAST = 8  # characters of a column
 
 @dataclass(frozen=True)
 class Second:
-    """What came between two tellings of all processes. Times in nanoseconds, of the messages received."""
+    """The difference between two reports of all processes. Times in nanoseconds, of the messages received."""
 
     until_ns: int  # since the measured part began
     length_ns: int
     sent: int
     received: int
-    lost: int  # messages that are known to be missing since a later one has come
-    received_bytes: int | None  # payload; None: not told
+    lost: int  # messages that are known to be missing since a later one has arrived
+    received_bytes: int | None  # payload; None: not reported
     latency: hg.Histogram
     response: hg.Histogram
 
@@ -45,13 +45,13 @@ class Second:
 
 
 class Seconds:
-    """Cuts what a trial tells of its progress into seconds."""
+    """Divides a trial's progress reports into seconds."""
 
     def __init__(self) -> None:
         self._told: tuple[LiveProgress, hg.Histogram, hg.Histogram] | None = None
 
     def next(self, progress: LiveProgress) -> Second | None:
-        """The second that is over with this; None where none is."""
+        """The second that this report completes; None if none."""
         before = 0 if self._told is None else self._told[0].complete_ns
         if progress.phase != "measuring" or progress.complete_ns - before < NS_PER_S / 2:
             return None
@@ -61,7 +61,7 @@ class Seconds:
             latency, response = (_merged(texts) for texts in (progress.histograms, progress.responses))
             passed_latency, passed_response = hg.since(latency, last_latency), hg.since(response, last_response)
         except hg.HistogramError:
-            # A process that drains already, while a publisher is behind its schedule, no longer tells its times.
+            # A process that is already draining while a publisher is behind its schedule no longer reports its times.
             return None
         self._told = (progress, latency, response)
 
@@ -85,7 +85,7 @@ def _merged(texts: Sequence[str]) -> hg.Histogram:
 
 
 def _variance(values: hg.Histogram) -> float | None:
-    """In ns², of the middles of the cells: each value is known to within 1/1000 of itself."""
+    """In ns², from the centres of the bins: each value is known to within 1/1000 of itself."""
     if not values.count:
         return None
     low, high = hg.lowest_value(values.indices), hg.highest_value(values.indices)
@@ -124,7 +124,7 @@ COLUMNS: tuple[Column[Second], ...] = (
 
 
 class Table:
-    """Lines that stand below each other, no longer than `width`; None: all columns."""
+    """Aligned lines, no longer than `width`; None: all columns."""
 
     def __init__(self, width: int | None = None) -> None:
         self._columns = list(COLUMNS)

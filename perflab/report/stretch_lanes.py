@@ -1,4 +1,5 @@
-"""The picture of a stretch of time in which a trial did not come on: who ran on its CPUs, who waited, and messages."""
+"""The picture of a time in which a trial made no progress: which threads ran on its CPUs, which waited, and
+messages."""
 
 from __future__ import annotations
 
@@ -12,22 +13,22 @@ from perflab.units import format_time, plural
 
 Json = Mapping[str, Any]
 
-TOP, BOTTOM = -0.3, 0.3  # of a bar from the middle of its row
-MOST_WAITING = 8  # threads with a lane of their own, those that waited longest
-MOST_MESSAGES = 400  # drawn one by one; of more the slowest, and evenly those that never arrived
-LEAST_SEEN = 1 / 1500  # of the picture: what is shorter is drawn as long as this
+TOP, BOTTOM = -0.3, 0.3  # half height of a bar in its row
+MOST_WAITING = 8  # threads with their own lane, those that waited longest
+MOST_MESSAGES = 400  # number drawn individually; of more, the slowest, and evenly those that never arrived
+LEAST_SEEN = 1 / 1500  # share of the picture: shorter stretches are drawn with this length
 EXECUTOR, MIDDLEWARE = "executor", "middleware"
-# What bars are, by the thread's role; the first group is who had the CPU of those that waited.
+# Groups of bars, by the thread's role; the first group is for threads that had the CPU of waiting ones.
 HOLDER, WAITS, OF_EXECUTOR, OF_MIDDLEWARE, OTHERS, MESSAGES = range(6)
 _WORDS = {
-    HOLDER: "had the CPU", WAITS: "could run and did not", OF_EXECUTOR: "executors run",
+    HOLDER: "had the CPU", WAITS: "ready but not running", OF_EXECUTOR: "executors run",
     OF_MIDDLEWARE: "the middleware runs", OTHERS: "others run", MESSAGES: "messages",
 }  # fmt: skip
 _SIGNS: tuple[tuple[str, Sign], ...] = (("published", "bar"), ("handled", "full"), ("never handled", "cross"))
 
 
 def length_ns(found: Json) -> int:
-    """Of the stretch that was kept; 0 where that is damaged."""
+    """Number of the recorded stretch; 0 if that is damaged."""
     try:
         begin_ns, end_ns = found["stretch"]
         return int(end_ns) - int(begin_ns)
@@ -36,7 +37,7 @@ def length_ns(found: Json) -> int:
 
 
 def lanes(name: str, title: str, found: Json) -> Figure | None:
-    """Of what a trial keeps of the stretch (`perflab.trace.lanes`); None where no thread waited. Raises one of
+    """Drawn from the trial's record of the stretch (`perflab.trace.lanes`); None if no thread waited. Raises one of
     DAMAGE."""
     threads: Mapping[str, Json] = found["threads"]
     begin_ns, end_ns = found["begin_ns"], found["end_ns"]
@@ -82,12 +83,10 @@ def lanes(name: str, title: str, found: Json) -> Figure | None:
     for thread, cpu, first, last in found["waits"]:
         if thread in places:
             place = "" if cpu is None else f" on CPU {cpu}"
-            hover = f"{_label(threads[str(thread)])} could run and did not{place}"
+            hover = f"{_label(threads[str(thread)])} was ready but did not run{place}"
             bars.setdefault(WAITS, []).append(bar(first, last, places[thread], format_time(last - first), hover))
     low, high = at(begin_ns), at(end_ns)
-    x = Axis(
-        f"time since it came on for the last time ({unit.name})", "linear", low, high, axes.linear_ticks(low, high, 8)
-    )
+    x = Axis(f"time since the last progress ({unit.name})", "linear", low, high, axes.linear_ticks(low, high, 8))
     plot = Plot(fixed(x), rows(names))
     arrived, lost = _messages(plot, messages, places, at, (begin_ns, end_ns))
     sent = plural(len(messages), "message")
@@ -95,7 +94,7 @@ def lanes(name: str, title: str, found: Json) -> Figure | None:
     return plot.figure(
         name,
         title,
-        f"{format_time(until_ns - zero_ns)} in which it did not come on, and what was before and after",
+        f"{format_time(until_ns - zero_ns)} without progress, with the time before and after",
         [(group, words[group]) for group in sorted(words)],
         [
             Key("published", None, sign="bar"),
@@ -110,13 +109,13 @@ def lanes(name: str, title: str, found: Json) -> Figure | None:
 def _messages(
     plot: Plot, messages: Sequence[Json], places: Mapping[int, int], at: Any, ends: tuple[int, int]
 ) -> tuple[int, int]:
-    """Draws them from who published to who handled; how many were handled, and how many never."""
+    """Draws them from publisher to handler; returns how many were handled, and how many never."""
     handled = [m for m in messages if m["handled_ns"] is not None]
     lost = [m for m in messages if m["handled_ns"] is None]
     slowest = sorted(handled, key=lambda m: m["published_ns"] - m["handled_ns"])[:MOST_MESSAGES]
     evenly = lost[:: max(1, -(-len(lost) // MOST_MESSAGES))]
     if len(slowest) < len(handled) or len(evenly) < len(lost):
-        plot.notes.append(f"Of the messages {len(slowest) + len(evenly)} are drawn.")
+        plot.notes.append(f"{len(slowest) + len(evenly)} of the messages are drawn.")
     line_x: list[float | None] = []
     line_y: list[float | None] = []
     sent, came, never = [], [], []

@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: they never wrap; the columns that matter least are left out first, and named below."""
+"""Tables that fit a terminal: they never wrap; the least important columns are left out first, and listed below."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def print_declared(out: Console, table: AnyTable) -> None:
 
 
 def print_rows(out: Console, table: AnyTable) -> None:
-    """Columns of high rank are left out first, then the first column of rank 0 is cut."""
+    """Columns of high rank are left out first, then the first column of rank 0 is shortened."""
     columns = _shown(table, out.width)
     shown = columns
     while sum(_widths(shown)) + _gaps(shown) > out.width and any(c.rank for c in shown):
@@ -84,7 +84,7 @@ def print_rows(out: Console, table: AnyTable) -> None:
 
 
 def print_lines(out: Console, table: AnyTable) -> None:
-    """Each row as lines: what, and its value."""
+    """Each row as lines: name, and value."""
     columns = _shown(table, out.width)
     width = max(cell_len(c.column.title) for c in columns)
     for texts in zip(*(c.texts for c in columns), strict=True):
@@ -93,7 +93,7 @@ def print_lines(out: Console, table: AnyTable) -> None:
 
 
 def print_folded(out: Console, table: AnyTable) -> None:
-    """A table of two columns for each group, under its name; what is long goes on in the next line."""
+    """A table of two columns for each group, under its name; long values continue on the next line."""
     width = max(cell_len(column.cell(row).text) for column in table.columns[:1] for row in table.rows)
     for name, part in table.groups():
         made = _table()
@@ -112,13 +112,13 @@ def _table() -> Table:
 
 
 def width_of(table: AnyTable) -> int:
-    """That a terminal must have for all columns with a rank."""
+    """Terminal width that shows all columns with a rank."""
     columns = _shown(table, LEAST_SYMBOL_WIDTH)
     return sum(_widths(columns)) + _gaps(columns)
 
 
 def _shown(table: AnyTable, width: int) -> list[_Shown]:
-    """The columns with a rank as they will be printed, those that may lose their middle so that all have room."""
+    """The columns with a rank as printed, some of them shortened in the middle to make room for all."""
     columns = [
         _Shown(
             replace(column, header=visible_line(column.header), group=visible_line(column.group)),
@@ -154,7 +154,7 @@ def _texts(column: Column[Any], cells: Sequence[Cell], width: int) -> list[Text]
 
 
 def _widths(columns: Sequence[_Shown]) -> list[int]:
-    """Of the columns when these are shown: the first of each group has room for the group's name."""
+    """Widths of the columns when these are shown: the first of each group has room for the group's name."""
     seen = {""}
     widths = []
     for c in columns:
@@ -170,11 +170,11 @@ def _gaps(columns: Sequence[_Shown]) -> int:
 
 # -- names that are too long -----------------------------------------------------------------------------------------
 
-NAMES_SHARE = 0.4  # of the width, where a table is too wide
+NAMES_SHARE = 0.4  # share of the width, if a table is too wide
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` in at most `width` letters without its middle; of "a → b" both sides keep their beginning and end."""
+    """`text` in at most `width` letters without its middle; for "a → b" both sides keep their beginning and end."""
     if len(text) <= width:
         return text
     left, arrow, right = text.partition(ARROW)
@@ -187,14 +187,15 @@ def shorten(text: str, width: int) -> str:
 
 
 def fold_symbol(symbol: str, width: int) -> str:
-    """A C++ name in at most `width` cells: template arguments go first, from within, then the middle."""
+    """A C++ name in at most `width` cells: template arguments are removed first, from the innermost, then the
+    middle."""
     while len(symbol) > width and (inner := _deepest_arguments(symbol)) is not None:
         symbol = f"{symbol[: inner[0]]}…{symbol[inner[1] :]}"
     return shorten(symbol, width)
 
 
 def _deepest_arguments(symbol: str) -> tuple[int, int] | None:
-    """Where the template arguments that lie deepest begin and end, the longest of these; None where none are left."""
+    """Begin and end of the deepest template arguments, the longest of these; None if there are none left."""
     opened: list[int] = []
     found: list[tuple[int, int, int]] = []  # depth, begin, end
     text = _OPERATOR.sub(lambda m: "x" * len(m[0]), symbol)

@@ -1,8 +1,7 @@
-"""Results on a terminal: a header, totals in words, a table of distributions, a table of edges, and what to know;
-after several results one table that compares them.
+"""Results on a terminal: a header, totals in words, a table of distributions, a table of edges, and remarks; after
+several results one table that compares them.
 
-Tables never wrap: where the terminal is narrow the columns that matter least are left out, and long names end in an
-ellipsis.
+Tables never wrap: on a narrow terminal the least important columns are left out, and long names end in an ellipsis.
 """
 
 from __future__ import annotations
@@ -52,13 +51,13 @@ Timed = TypeVar("Timed", EdgeResult, ServiceResult)
 MAX_EDGES = 60
 MAX_TROUBLES = 5
 MAX_RESULTS_WITH_EDGES = 2
-MAX_WHOLE_RESULTS = 4  # of more the table that compares them is what can be read
+MAX_WHOLE_RESULTS = 4  # with more, only the comparing table is readable
 
 _COUNTED = ("sent", "received", "late", "too_late", "reordered", "duplicate", "not_sent", "write_errors")
 _LOST_WORDS = {"pre_match": "before matching", "gap": "in gaps", "tail": "at the end"}
 _DRAIN_WORDS = {
-    "quiet": "what is lost at the end had not arrived when nothing had moved for --drain-quiet",
-    "limit": "messages still came when the drain reached --drain-limit; what is lost at the end may be merely late",
+    "quiet": "losses at the end are messages that had not arrived when nothing had moved for --drain-quiet",
+    "limit": "messages still arrived when the drain reached --drain-limit; losses at the end may be merely late",
 }
 
 
@@ -71,8 +70,8 @@ def print_summary(
     edges: bool | None = None,
     threads: bool = False,
 ) -> None:
-    """The report of a run. `edges` says whether to print the tables of edges; None: where there are few results.
-    `threads`: also all threads."""
+    """The report of a run. `edges`: whether to print the tables of edges; None: if there are few results. `threads`:
+    also all threads."""
     for note in notes:
         _line(out, f"Note: {note}", "yellow")
     if notes:
@@ -106,11 +105,11 @@ def print_summary(
 
 
 def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
-    """What the results show together: beside each other, why messages were late, curves, findings."""
+    """The combined results: beside each other, why messages were late, curves, findings."""
     swept = bool(summary.curves)
     several = len(summary.results) > 1
     if several and not swept and any(received(result) is not None for result in summary.results):
-        # A treatment may have more trials than another, and its maximum is that of more messages.
+        # A treatment may have more trials than another, and its maximum then covers more messages.
         title = "Compared:"
         if summary.findings is not None and summary.findings.comparisons:
             title = "All messages of all trials together (differences are judged below, one value per trial):"
@@ -143,7 +142,7 @@ def _print_answers(out: Console, summary: Summary, manifest: Manifest) -> None:
 
 
 def _print_search(out: Console, summary: Summary, manifest: Manifest) -> None:
-    """A search has tried many levels a few times each: what it found, and not each of them, is what is read."""
+    """A search has tried many levels a few times each: it shows what it found, not each of them."""
     from perflab.report.answers import print_breaking_points
 
     results = summary.results
@@ -158,7 +157,7 @@ def _print_search(out: Console, summary: Summary, manifest: Manifest) -> None:
 
 
 def _discovery(result: Result) -> str:
-    """What is known of how long the parts of the graph took to find each other, in the slowest trial."""
+    """How long the parts of the graph took to find each other, in the slowest trial."""
     parts = []
     for what, words in (("participants", "all participants found"), ("endpoints", "all endpoints matched")):
         known = [ns for t in result.trials_detail if (ns := getattr(t.discovery_ns, what)) is not None]
@@ -183,7 +182,7 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
     _print_header(out, result, middleware)
     _print_troubles(out, result)
     if not result.coverage.complete and result.coverage.trials_merged:
-        _line(out, "The numbers are those of the last checkpoints: what was lost at the end is not known.", "yellow")
+        _line(out, "The numbers are those of the last checkpoints: losses at the end are unknown.", "yellow")
     for trial in result.trials_detail:
         if trial.drain in _DRAIN_WORDS and trial.totals.lost.tail:
             _line(out, f"trial {trial.trial}: {_DRAIN_WORDS[trial.drain]}", "yellow")
@@ -215,7 +214,7 @@ def _print_result(out: Console, result: Result, middleware: str, with_edges: boo
 
 
 def _print_troubles(out: Console, result: Result) -> None:
-    """Why trials were no successes."""
+    """Why trials were not successful."""
     _print_reasons(out, [t for t in result.trials_detail if t.outcome != SUCCESS and t.reason])
 
 
@@ -227,7 +226,7 @@ def _print_reasons(out: Console, troubled: Sequence[Trial]) -> None:
 
 
 def _print_run_time(out: Console, result: Result) -> None:
-    """How long a command ran that ends by itself."""
+    """How long a command that ends by itself ran."""
     known = [t.run_s for t in result.trials_detail if t.run_s is not None]
     if known:
         spread = f", {format_duration(min(known))} to {format_duration(max(known))}" if len(known) > 1 else ""
@@ -253,7 +252,7 @@ def _print_words(out: Console, result: Result, topics: bool) -> None:
 def _print_slowest(
     out: Console, declared: Callable[[Sequence[Of[Timed]]], Table[Of[Timed]]], parts: Sequence[Timed]
 ) -> None:
-    """A table of edges or services; of very many those with the highest p99."""
+    """A table of edges or services; if there are very many, those with the highest p99."""
     if not parts:
         return
     shown = list(parts)
@@ -266,7 +265,7 @@ def _print_slowest(
 
 
 def _named(results: Sequence[Result]) -> list[Of[Result]]:
-    """Called by what they differ in."""
+    """Labelled by what they differ in."""
     return [Of(result, label) for label, result in zip(labels(results), results, strict=True)]
 
 
@@ -278,7 +277,7 @@ def _print_resources(out: Console, resources: Resources) -> None:
 
 
 def _print_trust(out: Console, summary: Summary, manifest: Manifest) -> None:
-    """Whether to trust the results, and why; details of single trials stand above."""
+    """Whether to trust the results, and why; details of single trials are above."""
     if not summary.results:
         return
     trust = trust_of(summary, manifest)
@@ -296,7 +295,7 @@ def _line(out: Console, text: str, style: str) -> None:
 
 
 def threads_in_words(threads: Sequence[ThreadGroup]) -> str:
-    """ "ping executor_0 RR 98 on CPU 1; middleware (5 threads) OTHER"; empty where nothing was asked for."""
+    """ "ping executor_0 RR 98 on CPU 1; middleware (5 threads) OTHER"; empty if nothing was requested."""
     parts = []
     for process in dict.fromkeys(t.process for t in threads if t.asked is not None):
         counts: Counter[tuple[str, str]] = Counter()
@@ -311,7 +310,7 @@ def threads_in_words(threads: Sequence[ThreadGroup]) -> str:
 
 
 def _scheduling(thread: ThreadGroup) -> str:
-    """As the kernel says it; the CPUs where these were asked for."""
+    """As reported by the kernel; with the CPUs if these were requested."""
     asked = thread.asked or {}
     if not asked.get("cpus"):
         return thread.scheduled
@@ -320,7 +319,7 @@ def _scheduling(thread: ThreadGroup) -> str:
 
 
 def passing_in_words(result: Result) -> list[tuple[str, str]]:
-    """What took effect of the ways to hand over messages that were asked for, as lines with their styles."""
+    """The effective ways to pass messages, of those that were requested, as lines with their styles."""
     passing = result.passing
     if not passing:
         return []
@@ -348,7 +347,7 @@ def passing_in_words(result: Result) -> list[tuple[str, str]]:
 
 
 def _copies_per_message(edges: Sequence[EdgeResult], passing: Sequence[Passing]) -> float | None:
-    """Mean over the messages of these publishers; None where it is not known how many there were."""
+    """Mean over the messages of these publishers; None if their number is unknown."""
     published = {(e.publisher, e.topic): e.published for e in edges}
     known = [(p.copies, n) for p in passing if (n := published.get((p.node, p.topic))) is not None]
     messages = sum(n for _, n in known)
@@ -356,18 +355,18 @@ def _copies_per_message(edges: Sequence[EdgeResult], passing: Sequence[Passing])
 
 
 def replies_of(services: Sequence[ServiceResult]) -> Counts:
-    """The counts of all services together; None where one is not known."""
+    """The counts of all services together; None if one is unknown."""
     lost = {kind: added(getattr(s.lost, kind) for s in services) for kind in _LOST_WORDS}
     return Counts(**{key: added(getattr(s, key) for s in services) for key in _COUNTED}, lost=Lost(**lost))
 
 
 def totals_in_words(totals: Counts, what: str = "messages") -> Text:
-    """ "10 540 of 10 540 messages received, 0 lost, 12 late (0.11 %), 0 too late"; only what is known."""
+    """ "10 540 of 10 540 messages received, 0 lost, 12 late (0.11 %), 0 too late"; only the known parts."""
     received = totals.received
     text = Text()
     if received is None and isinstance(totals, Totals) and totals.published is not None:
         text.append(f"{format_count(totals.published)} {what} published", "bold")
-        text.append(", received by whom is not known", "yellow")
+        text.append(", receivers unknown", "yellow")
         return text
     of = f" of {format_count(totals.sent)}" if totals.sent is not None else ""
     text.append(f"{format_count(received)}{of} {what} received", "bold")
@@ -377,7 +376,7 @@ def totals_in_words(totals: Counts, what: str = "messages") -> Text:
     kinds = ", ".join(f"{format_count(n)} {_LOST_WORDS[kind]}" for kind, n in as_json(lost).items() if n)
     text.append(", ")
     if not known or (not amount and len(known) < len(lost.classes)):  # "at least 0" would say nothing
-        text.append("losses not known", "yellow")
+        text.append("losses unknown", "yellow")
     else:
         least = "" if len(known) == len(lost.classes) else "at least "
         style = "red" if amount else "green" if not least else ""

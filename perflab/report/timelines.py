@@ -1,4 +1,4 @@
-"""The picture of a figure over time: what was counted between checkpoints, and late messages one by one."""
+"""The picture of a figure over time: statistics between checkpoints, and individual late messages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from perflab.report.results import Trials, quantile, timeline
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S, format_count, format_time
 
-TOGETHER = 0.25  # of an interval: how far its beginning may be from the end of the one before
-MAX_EVENTS = 1000  # late messages of a result drawn one by one
+TOGETHER = 0.25  # share of an interval: how far its beginning may be from the end of the previous one
+MAX_EVENTS = 1000  # late messages of a result drawn individually
 MAX_ALL_EVENTS = 4000  # of all results, in equal parts
 
-# What is drawn of every interval; of a single trial the first two, thinly.
+# The lines of every interval; for a single trial the first two, thin.
 _STATISTICS: tuple[tuple[str, Stroke, Weight, Sign, Callable[[Histogram], float | None]], ...] = (
     ("p50", "solid", "thick", "full", lambda h: quantile(h, 50.0)),
     ("p99", "dashed", "normal", "hollow", lambda h: quantile(h, 99.0)),
@@ -35,7 +35,7 @@ Event = tuple[float | None, str, dict[str, Any]]  # seconds from the start of th
 
 
 def time(results: Sequence[Trials], name: str) -> Figure | None:
-    """p50, p99 and maximum of what was counted between two checkpoints, and late messages one by one."""
+    """p50, p99 and maximum between two checkpoints, and individual late messages."""
     lines: list[tuple[int, str, tuple[Interval, ...], bool]] = []
     counts: list[tuple[Trials, str, int | None]] = []
     for group, result in enumerate(results):
@@ -107,7 +107,8 @@ class _Second:
 
 @dataclass(frozen=True)
 class _OfSeconds:
-    """What the files of a result say of each second, over its processes: of all trials together, and of single ones."""
+    """Statistics of each second from a result's files, over its processes: of all trials together, and of single
+    ones."""
 
     whole: Sequence[_Second]
     singles: Sequence[tuple[int, Sequence[_Second]]]
@@ -117,7 +118,7 @@ class _OfSeconds:
         return sum(second.count for second in self.whole)
 
 
-# What is drawn of each second.
+# The lines of each second.
 _OF_SECONDS: tuple[tuple[str, Stroke, Weight, Sign, Callable[[_Second], float | None]], ...] = (
     ("mean", "solid", "normal", "full", lambda s: s.mean),
     ("maximum", "dotted", "normal", "bar", lambda s: s.maximum),
@@ -125,7 +126,7 @@ _OF_SECONDS: tuple[tuple[str, Stroke, Weight, Sign, Callable[[_Second], float | 
 
 
 def _seconds(result: Trials, name: str) -> _OfSeconds | None:
-    """None where the files of a result do not tell of single seconds."""
+    """None if the files of a result have no statistics of single seconds."""
     trials = []
     for trial in result.trials:
         if trial.seconds is not None:
@@ -137,7 +138,7 @@ def _seconds(result: Trials, name: str) -> _OfSeconds | None:
 
 
 def _together(seconds: Iterable[_Second]) -> list[_Second]:
-    """Seconds of several processes or trials as one series: those that begin together, give or take a part, are one."""
+    """Seconds of several processes or trials as one series: those that begin at almost the same time are merged."""
     grouped: list[list[_Second]] = []
     for second in sorted(seconds, key=lambda s: (s.begin_ns, s.end_ns)):
         first = grouped[-1][0] if grouped else None
@@ -161,7 +162,7 @@ def _of_all(group: Sequence[_Second]) -> _Second:
 
 
 def _means(plot: Plot, label: str, group: int, found: _OfSeconds) -> None:
-    """Mean and maximum of each second as steps, with signs at their middles; of single trials thin means."""
+    """Mean and maximum of each second as steps, with signs at their centres; for single trials, thin means."""
     for number, line in found.singles:
         steps = _stairs([(s, s.mean) for s in line])
         plot.line(f"{label}, trial {number}, mean", group, *zip(*steps, strict=True), weight="thin")
@@ -184,7 +185,7 @@ def _means(plot: Plot, label: str, group: int, found: _OfSeconds) -> None:
 
 
 def _stairs(values: Iterable[tuple[_Second, float | None]]) -> list[tuple[float | None, float | None]]:
-    """A line from each second to the next, with a gap where there is none between."""
+    """A line from each second to the next, with a gap if there is none between."""
     steps: list[tuple[float | None, float | None]] = []
     before: float | None = None
     for second, value in values:
@@ -200,7 +201,7 @@ def _stairs(values: Iterable[tuple[_Second, float | None]]) -> list[tuple[float 
 
 
 def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: bool) -> None:
-    """p50, p99 and maximum per interval as steps, with signs at their middles; of a single trial thin p50 and p99."""
+    """p50, p99 and maximum per interval as steps, with signs at their centres; for a single trial, thin p50 and p99."""
     filled = [(i.begin_ns / NS_PER_S, i.end_ns / NS_PER_S, i.histogram) for i in line if i.histogram.count]
     for word, stroke, weight, sign, of in _STATISTICS[: 3 if whole else 2]:
         name = f"{label}, {word}"
@@ -209,7 +210,7 @@ def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: 
         for begin, end, counted in filled:
             value = of(counted) or 0.0
             before = steps[-1][0] if steps else None
-            # Those of short trials lie across each other: a line goes on where one begins as the last one ends.
+            # Those of short trials overlap: a line continues where one begins as the previous one ends.
             if before is not None and abs(begin - before) > TOGETHER * (end - begin):
                 steps.append((None, None))
                 before = None
@@ -222,14 +223,14 @@ def _steps(plot: Plot, label: str, group: int, line: Sequence[Interval], whole: 
 
 
 def _late(plot: Plot, group: int, label: str, events: Sequence[Event], most: int) -> None:
-    """Late and too late messages of the trials shown; the slowest where there are very many."""
+    """Late and too late messages of the trials shown; the slowest if there are very many."""
     found = [
         (at, float(latency_ns), code)
         for at, code, details in events
         if at is not None and code in _LATE and (latency_ns := details.get("latency_ns")) is not None
     ]
     if any(code == _DROPPED for _, code, _ in events):
-        plot.notes.append(f"{label}: more messages were late than could be recorded one by one.")
+        plot.notes.append(f"{label}: more messages were late than could be recorded individually.")
     if len(found) > most:
         plot.notes.append(f"{label}: the slowest {format_count(most)} of {format_count(len(found))} late messages.")
         found = sorted(sorted(found, key=lambda event: event[1], reverse=True)[:most])
@@ -251,7 +252,7 @@ def _lost(plot: Plot, group: int, label: str, events: Sequence[Event]) -> None:
 
 
 def _events(result: Trials) -> Iterator[Event]:
-    """Late and lost messages, and that some were not recorded."""
+    """Late and lost messages, and whether some were not recorded."""
     for trial in result.trials:
         known = trial.events.filter(trial.events["code"].is_in((*_LATE, _LOST, _DROPPED)))
         for at_ns, code, text in known.select("at_ns", "code", "details").iter_rows():
@@ -264,7 +265,7 @@ def _events(result: Trials) -> Iterator[Event]:
 
 
 def _span(lengths_ns: Iterable[int]) -> str:
-    """ "5 s", "1 to 5 s": of intervals, to a tenth of a second."""
+    """ "5 s", "1 to 5 s": lengths of intervals, to a tenth of a second."""
     rounded = sorted({round(ns / NS_PER_S, 1) for ns in lengths_ns})
     if not rounded:
         return "0 s"

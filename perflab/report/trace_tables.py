@@ -1,4 +1,4 @@
-"""Answers about a trace on a terminal: each section a table that fits, what it rests on, why something is missing."""
+"""Answers about a trace on a terminal: each section a table that fits, its evidence, and why something is missing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LEAST_NAME_WIDTH = 20
 
 
 def print_answer(out: Console, answer: Answer, *, everything: bool = False, uncut: Collection[str] = ()) -> None:
-    """What to know first, all sections of an answer, then the quality of its data. `everything`: all rows; `uncut`: all
-    rows of these sections.
+    """Warnings, all sections of an answer, then the quality of its data. `everything`: all rows; `uncut`: all rows of
+    these sections.
     """
     if answer.scope:
         out.print(Text(f"Only {answer.scope}", "bold"))
@@ -55,10 +55,11 @@ def _print_section(out: Console, section: Section, everything: bool) -> None:
 
 
 def _columns(section: Section) -> list[Column[Row]]:
-    """The first column stays, and so do texts beside it that are not spare; they are cut so that figures have room."""
+    """The first column stays, and so do important texts beside it; they are shortened to make room for figures."""
     shown, spare = section.shown, section.table.spare
     named = [column.name for column in shown]
-    order = [*spare, *(name for name in reversed(named) if name not in spare)]  # what is left out first, first
+    # In the order in which they are left out
+    order = [*spare, *(name for name in reversed(named) if name not in spare)]
     leads = next((i for i, column in enumerate(shown) if column.quantity.numeric), len(shown))
     tree = "depth" in section.table.of
     columns = []
@@ -75,7 +76,7 @@ def _columns(section: Section) -> list[Column[Row]]:
 
 
 def _indented(column: Column[Row]) -> Callable[[Row], str]:
-    """Of a tree whose nodes are rows, in its order."""
+    """For a tree whose nodes are rows, in its order."""
     return lambda row: f"{'  ' * (row['depth'] or 0)}{column.quantity.text(row[column.name])}"
 
 

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STDOUT = Path("-")
 
 
 def write(path: Path, content: str | bytes, option: str = "--output", *, parents: bool = False) -> None:
-    """Writes a file whole or not at all, `-` to stdout; `parents`: with the folders that it is in, as needed.
+    """Writes a file completely or not at all, `-` to stdout; `parents`: creates its folders as needed.
 
     Raises PerflabError, which names the option.
     """
@@ -26,12 +26,12 @@ def write(path: Path, content: str | bytes, option: str = "--output", *, parents
 
 
 def put(path: Path, content: str | bytes) -> None:
-    """The same with OSError. A device or a pipe is written to, and not replaced by a file."""
+    """The same with OSError. A device or a pipe is written to, not replaced by a file."""
     if path == STDOUT:
         if isinstance(content, str):
             content = output.visible(content)
         elif sys.stdout.isatty():
-            raise BadInput("what is not text cannot be shown on a terminal; write it to a file, or into a pipe")
+            raise BadInput("binary output cannot be shown on a terminal; write it to a file, or into a pipe")
     data = content.encode("utf-8", errors="replace") if isinstance(content, str) else content
     if path == STDOUT:
         sys.stdout.flush()

@@ -1,1 +1,2 @@
-"""What runs found, as records: summary.json is one of them (perflab.models). Nothing here calculates."""
+"""The results of runs, as records: summary.json is one of them (perflab.models). This package does not calculate
+anything."""

@@ -1,6 +1,6 @@
-"""Which assignment of policies and priorities avoids that trials fail beside a program that takes the CPU.
+"""The assignment of policies and priorities that prevents failed trials beside a program that takes the CPU.
 
-Made by perflab/statistics/advice.py of a run; printed by `perflab advise realtime`.
+Computed from a run by perflab/statistics/advice.py; printed by `perflab advise realtime`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ REAL_TIME = ("FIFO", "RR", DEADLINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduled:
-    """A policy with its priority; 0 where it has none."""
+    """A policy with its priority; 0 if the policy has none."""
 
     policy: str
     priority: int
 
     @property
     def rank(self) -> int:
-        """Who runs before whom: DEADLINE before every priority, and a policy that is not real-time after all."""
+        """Which thread runs before which: DEADLINE before every priority, and a policy that is not real-time last."""
         return 100 if self.policy == DEADLINE else self.priority if self.policy in REAL_TIME else 0
 
     @property
@@ -43,7 +43,7 @@ class Scheduled:
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScheduled(Scheduled):
-    """The threads of a role in a process, as read back from the kernel: the lowest of them."""
+    """The scheduling of a role's threads in a process, as read back from the kernel: the lowest of them."""
 
     process: str
     role: str
@@ -54,7 +54,7 @@ class RoleScheduled(Scheduled):
 
 @dataclass(frozen=True, kw_only=True)
 class Counted:
-    """How many of the trials that were judged failed, with Wilson's interval."""
+    """How many of the judged trials failed, with Wilson's interval."""
 
     failed: Count
     judged: Count
@@ -70,7 +70,7 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """What became of the trials of one assignment."""
+    """The results of the trials of one assignment."""
 
     assignment: str
     threads: tuple[str, ...]
@@ -78,19 +78,20 @@ class Tried:
     verdict: Verdict
     trials: Counted
     outcomes: str
-    """In words, with those that only this kind of workload has."""
+    """In words, including outcomes specific to this kind of workload."""
     without: Counted | None
-    """The same without any condition; null: it was not run."""
+    """The same without any condition; null: not run."""
     more_trials: Count | None
-    """Of what is undecided: so many more would show that it avoids the failure, if none of them fails."""
+    """For an undecided assignment: this many more trials would show that it prevents failures, if none of them
+    fails."""
     scheduled: tuple[RoleScheduled, ...]
-    """Empty where no trial recorded it."""
+    """Empty if no trial recorded it."""
     response_p99_ns: float | None
-    """Median over the trials of the p99 of messages from when they were due to their callback."""
+    """Median over the trials of the p99 of messages from due time to callback."""
 
     @property
     def real_time(self) -> tuple[int, ...]:
-        """The ranks of the roles of processes that have a real-time policy, the highest first."""
+        """The ranks of the processes' roles with a real-time policy, the highest first."""
         return tuple(sorted((s.rank for s in self.scheduled if s.rank), reverse=True))
 
     @property
@@ -98,49 +99,49 @@ class Tried:
         return sum(s.threads for s in self.scheduled if s.rank)
 
     def lowest(self, role: str) -> Scheduled | None:
-        """The lowest threads of a role; None where none was recorded."""
+        """The lowest rank of a role's threads; None if none was recorded."""
         return min((s for s in self.scheduled if s.role == role), key=lambda s: s.rank, default=None)
 
     def above(self, rank: int) -> bool | None:
-        """Whether all threads are above a rank; None where none was recorded."""
+        """Whether all threads are above a rank; None if none was recorded."""
         return all(s.rank > rank for s in self.scheduled) if self.scheduled else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Disturber(Scheduled):
-    """What took the CPU."""
+    """The program that took the CPU."""
 
     label: str
-    """Of the condition."""
+    """Name of the condition."""
     cpus: tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """The assignments that were tried in one variant, beside one disturbance."""
+    """The assignments tried in one variant, under one disturbance."""
 
     name: str
     workload: str
     middleware: str | None
     version: str | None
-    """Of the middleware; null where it is not recorded."""
+    """Of the middleware; null if it is not recorded."""
     executor: str | None
     ipc: str | None
     pass_by: str | None
     treatment: str
     conditions: Mapping[str, Any]
-    """Parameters of each, by its label."""
+    """Parameters of each condition, by its label."""
     factors: Mapping[str, Level]
-    """The levels of the other factors, but for parameters of conditions."""
+    """The levels of the other factors, without parameters of conditions."""
     disturber: Disturber
     tried: tuple[Tried, ...]
-    """The advised one first, then by what was shown."""
+    """The recommended one first, then by result."""
     advised: str | None
-    """The name of the assignment; null: none is."""
+    """The name of the recommended assignment; null: none."""
     words: str
-    """What is advised and why, or why nothing is."""
+    """The recommendation and its reason, or why there is none."""
     borders: tuple[str, ...]
-    """Where between two priorities that were tried the failure begins."""
+    """The two tried priorities between which failures begin."""
 
     @property
     def chosen(self) -> Tried | None:
@@ -149,7 +150,7 @@ class Situation:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """An advised assignment that was run again, beside the same disturbance."""
+    """A recommended assignment that was run again, under the same disturbance."""
 
     situation: str
     assignment: str
@@ -169,14 +170,14 @@ class Advice:
     schema: Literal[1] = SCHEMA
     run: str
     below: Share
-    """An assignment is advised if the share of its trials that fail is shown to be below this."""
+    """An assignment is recommended if the share of its trials that fail is shown to be below this."""
     confidence: Share
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     rule: str
     """In words."""
     situations: tuple[Situation, ...]
 
     @property
     def complete(self) -> bool:
-        """Whether something is advised everywhere."""
+        """Whether every situation has a recommendation."""
         return all(situation.advised is not None for situation in self.situations)

@@ -1,4 +1,4 @@
-"""Claims that an experiment tests, and what its trials say of them (docs/findings.md)."""
+"""Claims that an experiment tests, and the verdicts of its trials (docs/findings.md)."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ class Claim:
 
     says: str
     source: str | None
-    """Who claims it, and where."""
+    """Source of the claim."""
     expects: str
-    """When it holds, as the experiment says it: planning > baseline."""
+    """The expectation as written in the experiment: planning > baseline."""
     treatment: str
     variant: str | None
-    """The place, in words; null where the experiment has no other, or no trial of the treatment."""
+    """The place, in words; null if the experiment has no other, or no trial of the treatment."""
     against: str | None = None
-    """The place whose baseline is compared with that of this one; null where it is the baseline of the same place."""
+    """The place whose baseline is compared with that of this one; null if it is the baseline of the same place."""
     verdict: ClaimVerdict
     figure: Estimate
-    """What decides, with the interval that decides: a ratio or difference to the baseline, a ratio of spreads, or a
-    value of the treatment. All intervals of a run's claims hold together as those of its comparisons do."""
+    """The deciding value, with its interval: a ratio or difference to the baseline, a ratio of spreads, or a
+    value of the treatment. All intervals of a run's claims hold simultaneously, like those of its comparisons."""
     scale: Literal["ratio", "difference", "value"]
     unit: str
-    """Of the figure; empty of a ratio and of a count."""
+    """Unit of the figure; empty for a ratio and a count."""
     n: Count
-    """Trials of the treatment that enter; likewise of the baseline."""
+    """Trials of the treatment that are used; likewise for the baseline."""
     n_baseline: Count | None
-    """Null where the baseline does not matter."""
+    """Null if the baseline does not matter."""
     words: str
-    """What was found, with interval and numbers of trials; of what is not decided the reason."""
+    """The result, with interval and numbers of trials; if undecided, the reason."""

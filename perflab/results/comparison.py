@@ -1,7 +1,7 @@
-"""Comparisons of treatments: estimates with intervals, tests, verdicts, and what must be known about them.
+"""Comparisons of treatments: estimates with intervals, tests, verdicts, and remarks.
 
-The trial is the unit: a figure of a trial (its p99, its mean) enters as one value. docs/statistics.md says how these
-are calculated, docs/findings.md what is compared with what.
+The trial is the unit: a figure of a trial (its p99, its mean) counts as one value. docs/statistics.md explains the
+calculations, docs/findings.md what is compared with what.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 CONDITION, MITIGATION, FACTOR, VARIANT, OBSERVER, CARRY_OVER = KINDS
 
 ALPHA = 0.05
-MARGIN = 0.05  # a difference by a smaller factor is called none
-SHARE_PLANNED, SHARE_UNPLANNED = 0.5, 0.9  # of alpha, which the first look at a run spends
-NOTABLE_RATIO = 2.0  # of standard deviations: worth a word
+MARGIN = 0.05  # a difference by a smaller factor counts as none
+SHARE_PLANNED, SHARE_UNPLANNED = 0.5, 0.9  # share of alpha that the first look at a run spends
+NOTABLE_RATIO = 2.0  # ratio of standard deviations that is worth mentioning
 NOT_POSITIVE = "a relative margin needs values above 0"
 
-MAX_TIMES = 20  # as many trials as there are: further ahead nobody should look
+MAX_TIMES = 20  # times the present number of trials: predictions further ahead are unreliable
 
 DIFFERENCES: tuple[Verdict, ...] = ("higher", "lower")
 CLAIMS: tuple[Verdict, ...] = (*DIFFERENCES, "equivalent")
@@ -40,18 +40,18 @@ CLAIMS: tuple[Verdict, ...] = (*DIFFERENCES, "equivalent")
 
 @dataclass(frozen=True)
 class Interval:
-    """An interval that covers the true value in at least or about `confidence` of all experiments like this one."""
+    """An interval that covers the true value in at least, or approximately, `confidence` of all such experiments."""
 
     low: float
     high: float
     confidence: float
     method: str
     low_open: bool = False
-    """The end itself is excluded: with ties a test may reject it and nothing beyond it."""
+    """The end itself is excluded: with ties, a test may reject it and accept everything inside."""
     high_open: bool = False
 
     def mapped(self, function: Callable[[float], float]) -> Interval:
-        """Of an increasing function of the value."""
+        """Applies an increasing function to the interval."""
         return dataclasses.replace(self, low=function(self.low), high=function(self.high))
 
     def contains(self, value: float) -> bool:
@@ -60,7 +60,7 @@ class Interval:
         return not below and not above
 
     def within(self, low: float, high: float) -> bool:
-        """Whether neither `low` or anything below it nor `high` or anything above it is in the interval."""
+        """Whether the whole interval lies strictly between `low` and `high`."""
         return (low < self.low or (self.low_open and low == self.low)) and (
             self.high < high or (self.high_open and self.high == high)
         )
@@ -72,7 +72,7 @@ class Estimate:
 
     value: float | None
     interval: Interval | None = None
-    """Null where these trials allow none."""
+    """Null if these trials allow none."""
     reason: str | None = None
     """Why there is no value, or no interval."""
 
@@ -85,7 +85,7 @@ class Estimate:
         return None if self.interval is None else self.interval.high
 
     def mapped(self, function: Callable[[float], float]) -> Estimate:
-        """Of an increasing function of the value."""
+        """Applies an increasing function to value and interval."""
         return Estimate(
             None if self.value is None else function(self.value),
             None if self.interval is None else self.interval.mapped(function),
@@ -103,14 +103,14 @@ class Test:
     p: float | None
     statistic: float | None = None
     exact: bool = False
-    """p is that of the complete null distribution, not of an approximation or of resampling."""
+    """p is from the complete null distribution, not from an approximation or resampling."""
     reason: str | None = None
     """Why there is no p."""
 
 
 @dataclass(frozen=True)
 class Outlier:
-    """A trial far from the others of its sample. Named, never dropped."""
+    """An outlier of its sample. Reported, never dropped."""
 
     sample: str
     """The treatment."""
@@ -118,15 +118,15 @@ class Outlier:
     """The trial."""
     value: float
     modified_z: float | None
-    """Signed; null where the median absolute deviation is 0."""
+    """Signed; null if the median absolute deviation is 0."""
     by_mad: bool
     fence: Literal["inner", "outer"] | None
-    """Tukey's fence that it is beyond."""
+    """The Tukey fence that it exceeds."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """One sample by itself: one value per trial."""
+    """One sample: one value per trial."""
 
     name: str
     n: Count
@@ -142,32 +142,33 @@ class Described:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Values at k period + offset. Of kind resolution: it is how finely they were written, not how they came about."""
+    """Values at k period + offset. Of kind resolution: the lattice comes from rounding in the data, not from the
+    measured process."""
 
     kind: Literal["lattice", "resolution"]
     period: float
     """The roundest number within two standard errors of fitted_period."""
     fitted_period: float
     period_error: float
-    """Its standard error; 0 where every value is on the lattice exactly."""
+    """Its standard error; 0 if every value is on the lattice exactly."""
     offset: float
-    """The middle residue, in [0, period)."""
+    """The median residue, in [0, period)."""
     offset_low: float
     """The residues of the values on the lattice lie in [offset_low, offset_high]; low may be below 0."""
     offset_high: float
     levels: int
-    """How many different k."""
+    """Number of different k."""
     on_lattice: int
     n: int
     p: float
-    """The chance of such a lattice where there is none, corrected for the search."""
+    """Probability of such a lattice by chance, corrected for the search."""
     resolution: float | None
-    """How finely the values are written; null where that cannot be told."""
+    """Resolution of the written values; null if unknown."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The comparison without one trial; the estimate is a difference, or a ratio where the comparison is of ratios."""
+    """The comparison without one trial; the estimate is a difference, or a ratio if the comparison is of ratios."""
 
     sample: str
     """baseline or treatment."""
@@ -182,20 +183,20 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Influence:
-    """What single trials do to the conclusion."""
+    """How single trials affect the conclusion."""
 
     largest_estimate: LeftOut | None
-    """Without this trial the estimate changes most."""
+    """Leaving out this trial changes the estimate most."""
     largest_p: LeftOut | None
-    """Without this trial p changes most."""
+    """Leaving out this trial changes p most."""
     flips: tuple[LeftOut, ...]
-    """Trials without which the verdict is another, other than for want of trials."""
+    """Trials whose removal changes the verdict for another reason than the smaller number of trials."""
     reason: str | None = None
     """Why nothing is listed."""
 
     @property
     def carries(self) -> LeftOut | None:
-        """The one trial without which a claim is none, if it is only one."""
+        """The trial on which a claim depends, if it is only one."""
         lost = [trial for trial in self.flips if trial.verdict not in CLAIMS]
         return lost[0] if len(lost) == 1 else None
 
@@ -208,29 +209,29 @@ class SpreadLeftOut:
     label: str
     sd_ratio: float
     p: float | None
-    """Brown and Forsythe's."""
+    """p of the Brown-Forsythe test."""
 
 
 @dataclass(frozen=True)
 class SpreadInfluence:
     largest: SpreadLeftOut | None
     carried_by: SpreadLeftOut | None
-    """The one trial without which less than half of a notable ratio is left, on the log scale."""
+    """The trial without which less than half of a notable ratio remains, on the log scale."""
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """What baselines differ among themselves; below it no difference is claimed."""
+    """Differences among baselines; smaller differences are not claimed."""
 
     difference: float
     ratio: float | None
-    """A factor of at least 1; null where a value is not positive."""
+    """A factor of at least 1; null if a value is not positive."""
     trials: int
     splits: int
     exact: bool
-    """Every split was taken."""
+    """Whether every split was used."""
     n_baseline: int
-    """The sizes that it is scaled to."""
+    """The sample sizes that it is scaled to."""
     n_treatment: int
 
 
@@ -243,7 +244,7 @@ class Margin:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.value) and self.value > 0):
-            raise ValueError(f"a margin is positive, not {self.value}")
+            raise ValueError(f"a margin must be positive, not {self.value}")
 
 
 @dataclass(frozen=True)
@@ -254,36 +255,36 @@ class Equivalence:
     low: float | None
     high: float | None
     p: float | None
-    """The larger one of the two one-sided tests."""
+    """The larger p of the two one-sided tests."""
     shown: bool
-    """As the interval of the estimate lies within them."""
+    """Whether the interval of the estimate lies within them."""
     p_adjusted: float | None = None
-    """At most alpha where it is shown."""
+    """At most alpha if it is shown."""
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class Power:
-    """For shifts on the scale of the analysis; each null where it is not known."""
+    """For shifts on the scale of the analysis; each null if unknown."""
 
     sd: float | None
-    """Of one trial, within samples and blocks."""
+    """Standard deviation of a trial, within samples and blocks."""
     detectable: float | None
-    """What these numbers of trials find with the chance target."""
+    """The smallest shift that these numbers of trials find with the probability target."""
     effect: float | None
-    """What was asked about: the margin."""
+    """The shift in question: the margin."""
     power: float | None
-    """Chance of finding it."""
+    """Probability of finding it."""
     needed: int | None
-    """Trials of either sample to find it with the chance target."""
+    """Trials of either sample needed to find it with the probability target."""
     alpha: float
-    """At which p is judged: alpha, divided among the comparisons of a family and among the looks at a run."""
+    """The level for p: alpha, divided among the comparisons of a family and among the looks at a run."""
     target: float = 0.8
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How much the values scatter. Ratios above 1: the treatment scatters more."""
+    """The scatter of the values. Ratios above 1: the treatment scatters more."""
 
     sd_baseline: float | None
     sd_treatment: float | None
@@ -292,22 +293,23 @@ class Spread:
     sd_ratio: Estimate
     mad_ratio: Estimate
     brown_forsythe: Test
-    """Levene's test about the medians."""
+    """Levene's test with medians."""
     permutation_sd: Test
-    """Of |log ratio|, of the deviations from either median; approximate, for these are estimated."""
+    """Test of |log ratio|, by permuting the deviations from the medians; approximate, because these are estimated."""
     permutation_mad: Test
     scaled_sd_baseline: float | None = None
-    """On the scale of the comparison: where that is of ratios the standard deviation of logarithms, so that a change of
-    all values by one factor is no difference of spread."""
+    """On the scale of the comparison: for ratios the standard deviation of logarithms, so that changing all
+    values by one factor does not change the spread."""
     scaled_sd_treatment: float | None = None
     scaled_ratio: Estimate = Estimate(None)
-    """The treatment's over the baseline's; its interval holds together with those of all other comparisons."""
+    """The treatment's divided by the baseline's; its interval holds simultaneously with those of all other
+    comparisons."""
     scaled_test: Test = Test("Brown-Forsythe", None)
-    """Brown and Forsythe's on that scale, which decides together with that interval."""
+    """Brown-Forsythe test on that scale, which decides together with that interval."""
     p_adjusted: float | None = None
-    """Of scaled_test, after Holm's correction for the family of all differences of spread."""
+    """p of scaled_test, after Holm's correction for the family of all spread comparisons."""
     verdict: Literal["more", "less", "not_shown", "too_few_trials"] = "too_few_trials"
-    """Whether the treatment scatters more or less: by p_adjusted, and where there is an interval it excludes 1."""
+    """Whether the treatment scatters more or less: by p_adjusted, and if there is an interval, it must exclude 1."""
 
 
 @dataclass(frozen=True)
@@ -316,12 +318,12 @@ class EarlierLook:
 
     number: Count
     trials: Count
-    """That the run had then."""
+    """Trials that the run had then."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A treatment against its baseline. Positive, or a ratio above 1: the treatment's values are larger."""
+    """A treatment compared with its baseline. Positive, or a ratio above 1: the treatment's values are larger."""
 
     verdict: Verdict
     metric: str
@@ -329,22 +331,22 @@ class Comparison:
     treatment: Described
     alpha: float
     direction: Direction
-    """Which difference the test looks for."""
+    """Direction of the difference that the test looks for."""
     scale: Scale
-    """That of estimate, noise_floor, equivalence and power: factors, or differences in the unit."""
+    """Scale of estimate, noise_floor, equivalence and power: factors, or differences in the unit."""
     estimate: Estimate
-    """Its interval decides: without 0 (or the factor 1) in it there is a difference, within the margin there is none
-    that matters. All intervals of a family hold together with confidence 1 - alpha."""
+    """Its interval decides: if it excludes 0 (or the factor 1) there is a difference; if it lies within the
+    margin, there is none that matters. All intervals of a family hold simultaneously with confidence 1 - alpha."""
     shift: Estimate
     ratio: Estimate
-    """Its value is null where a value is not positive."""
+    """Its value is null if a value is not positive."""
     mean_difference: Estimate
     p: float | None
-    """Of rank_test, which decides; the other tests stand beside it."""
+    """p of rank_test, which decides; the other tests are additional."""
     p_adjusted: float | None
     """p times family_size, divided by the share of alpha that this look at the run may spend; at most 1."""
     attainable_p: float | None
-    """The smallest p that these numbers of trials can give."""
+    """The smallest p that is possible with these numbers of trials."""
     attainable_adjusted: float | None
     """Likewise of attainable_p."""
     family_size: Count
@@ -354,7 +356,7 @@ class Comparison:
     hedges_g: Estimate
     cliffs_delta: Estimate
     blocks: int | None
-    """Blocks that have both samples; null where trials are not blocked."""
+    """Blocks that have both samples; null if trials are not blocked."""
     unused: tuple[str, ...]
     """Trials whose block lacks the other sample."""
     noise_floor: float | None
@@ -363,34 +365,34 @@ class Comparison:
     """Whether no difference larger than the margin is shown; null without a margin."""
     power: Power
     more_trials: int | None
-    """Where neither is shown: so many more trials of either, or blocks, show a difference or that there is none larger
-    than the margin, with a predicted chance of 0.6 if trials go on as they have. Null too where MAX_TIMES as many as
-    now are too few, and where the spread is not known."""
+    """If neither is shown: with this many more trials of either, or blocks, a difference or its absence beyond
+    the margin will be shown with a predicted probability of 0.6, if trials continue like the present ones.
+    Also null if MAX_TIMES the present number would be too few, or the spread is unknown."""
     spread: Spread
     influence: Influence
     spread_influence: SpreadInfluence
     lattice: Lattice | None
-    """Of both samples together."""
+    """Over both samples together."""
     look: EarlierLook | None = field(default=None, kw_only=True)
-    """Of whose trials, and at whose level, all of this is; null: of all trials, at the level of the last look."""
+    """The look whose trials and level all of this refers to; null: all trials, at the level of the last look."""
 
     @property
     def excluded(self) -> float | None:
-        """No difference, as 0 or the factor 1, where the interval does not contain it; else None."""
+        """The value for no difference, 0 or the factor 1, if the interval excludes it; else None."""
         nothing = 1.0 if self.scale == "ratio" else 0.0
         interval = self.estimate.interval
         return None if interval is None or interval.contains(nothing) else nothing
 
     @property
     def constant(self) -> float | None:
-        """The one value of all trials of both; None where they differ or there are none."""
+        """The value that all trials of both share; None if they differ or there are none."""
         ends = {x for side in (self.baseline, self.treatment) for x in (side.smallest, side.largest)}
         return next(iter(ends)) if len(ends) == 1 else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding(Comparison):
-    """What an experiment shows of a treatment and its baseline in one metric."""
+    """The result of comparing a treatment with its baseline in one metric."""
 
     kind: Kind
     """What is compared with what (docs/findings.md)."""
@@ -399,14 +401,14 @@ class Finding(Comparison):
     unit: str
     better: Literal["lower", "higher"]
     effect: Effect | None
-    """Where a difference is shown: whether it is worse or better."""
+    """If a difference is shown: whether it is worse or better."""
     words: str
-    """All of this as a sentence."""
+    """The finding as a sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFinding(Comparison):
-    """What two runs show of a result that both measured."""
+    """The comparison of two runs for a result that both measured."""
 
     result: str
     baseline_run: str
@@ -417,7 +419,7 @@ class RunFinding(Comparison):
 
 @dataclass(frozen=True)
 class ShareInterval:
-    """Of a share, from 0 to 1."""
+    """A proportion, from 0 to 1."""
 
     low: float
     high: float
@@ -456,25 +458,25 @@ class Remark:
     kind: str
     words: str
     about: str = ""
-    """Which comparisons it is about, in words; empty where the words hold it together."""
+    """The comparisons that it refers to, in words; empty if the words suffice."""
     metrics: tuple[str, ...] = ()
-    """The metrics that it is about, where it holds of all comparisons of them."""
+    """The metrics that it refers to, if it holds for all comparisons of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Looks:
-    """Which look at the trials of a run it is that judges them, and which part of alpha it may spend.
+    """Which look judges the trials of a run, and which part of alpha it may spend.
 
-    A run that is judged, continued because that decided too little, and judged again has several chances of a false
+    A run that is judged, continued because too little was decided, and judged again has several chances of a false
     claim. So alpha is divided among the looks (alpha spending; Lan and DeMets 1983) and the union bound does the rest:
-    over all looks, however many there are and whatever made somebody look again, a false claim is made in at most alpha
-    of all runs. The first look spends half of alpha where it was known from the start that others may follow; where it
-    was not it spends all but a tenth, for most runs are looked at once. Look k gets 2 / (k (k + 1)) of the rest.
+    over any number of looks, whatever their reason, at most alpha of all runs make a false claim. The first look spends
+    half of alpha if further looks were announced from the start; otherwise it spends nine tenths, since most runs are
+    looked at once. Look k gets 2 / (k (k + 1)) of the rest.
     """
 
     number: Count = 1
     from_start: bool = False
-    """Whether the rule that asks for further looks was there before the first trial."""
+    """Whether the rule for further looks was set before the first trial."""
     earlier: tuple[Count, ...] = ()
     """How many trials the run had at each look before this one."""
 
@@ -499,27 +501,26 @@ class Looks:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the trials say about differences: comparisons with intervals, success rates, noise floors
-    (docs/findings.md)."""
+    """Results about differences: comparisons with intervals, success rates, noise floors (docs/findings.md)."""
 
     alpha: float
-    """Rate of false claims, of differences and of equivalences, over all comparisons together and over all looks."""
+    """Rate of false claims, of differences and of equivalences, over all comparisons and all looks."""
     margin: float
     """0.05: a factor of 1.05 counts as no difference."""
     looks: Looks = Looks()
     metrics: tuple[str, ...]
     family_size: Count
-    """How many comparisons alpha is divided among."""
+    """The number of comparisons that share alpha."""
     noise_floor: Mapping[str, Mapping[str, NoiseFloor]] = field(default_factory=dict)
     """By variant and metric."""
     comparisons: tuple[Finding, ...] = ()
     carry_over: tuple[Finding, ...] = ()
-    """Baselines right after a disturbance against the others, a family of its own."""
+    """Baselines right after a disturbance against the others, a separate family."""
     success_rates: tuple[SuccessRate, ...] = ()
     lattices: tuple[FoundLattice, ...] = ()
     outliers: tuple[FoundOutlier, ...] = ()
     more_trials: int | None = None
-    """Further repetitions that would probably decide every comparison of which that can be said (the most of their
-    more_trials); null: there is none."""
+    """Further repetitions that would probably decide every comparison with a prediction (the maximum of their
+    more_trials); null: none has one."""
     remarks: tuple[Remark, ...] = ()
-    """What must be known, in words, the most important first."""
+    """Remarks, in words, the most important first."""

@@ -1,4 +1,4 @@
-"""What executors cost (docs/executors.md)."""
+"""The costs of executors (docs/executors.md)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from perflab.results.trial import Circumstances, Families, Phases
 
 @dataclass(frozen=True, kw_only=True)
 class CostRatio(Median):
-    """To the reference."""
+    """Relative to the reference."""
 
     of: str
-    """The figure that is compared."""
+    """The compared figure."""
     paired: bool
     """Within blocks."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow(Circumstances):
-    """What one treatment cost."""
+    """The costs of one treatment."""
 
     trials: Ordinal
     cpu_per_message_ns: Median
@@ -38,7 +38,7 @@ class CostRow(Circumstances):
     """Index in `rows` of the treatment on the same middleware without an executor."""
     ratio: CostRatio | None = None
     roles: Mapping[str, Share] | None
-    """Shares of the CPU time by the role of threads, from 0 to 1."""
+    """Shares of the CPU time by role of threads, from 0 to 1."""
     roles_reason: str | None
     families: Families | None
     families_reason: str | None
@@ -51,8 +51,8 @@ class CostRow(Circumstances):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorCosts:
-    """What each treatment cost, beside the same middleware without an executor."""
+    """The costs of each treatment, beside the same middleware without an executor."""
 
     level: float
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     rows: tuple[CostRow, ...]

@@ -12,7 +12,7 @@ from perflab.models import Count, Number
 from perflab.results.figure import Median
 from perflab.results.outcome import Outcomes
 
-# What a metric does from the first level to the last: "differs" is neither up nor down over all of them.
+# The change of a metric from the first level to the last: "differs" is neither up nor down over all of them.
 Course = Literal["higher", "lower", "differs", "equivalent", "same", "too_few_trials", "not_shown"]
 State = Literal["found", "not_reached", "below_low", "not_monotone", "unsettled", "not_producible"]
 
@@ -26,12 +26,12 @@ class Knee:
     high: float
     confidence: float
     p: float | None = None
-    """Of a curve at least so bent, were it straight."""
+    """Probability of at least this bend on a straight curve."""
 
 
 @dataclass(frozen=True)
 class Saturation:
-    """From where on a curve is flat."""
+    """The level from which a curve is flat."""
 
     level: float
     low: float
@@ -43,7 +43,7 @@ class Saturation:
 class CurveLevel:
     level: Number
     called: str | None = None
-    """Of a level that is a word, such as a type of messages; `level` is then their payload in bytes."""
+    """Name of a level that is a word, such as a message type; `level` is then its payload in bytes."""
     treatment: str | None
     """Label."""
     n: Count
@@ -52,7 +52,7 @@ class CurveLevel:
     judged: Count
     """Successes and failures."""
     success_low: float | None
-    """Wilson's interval of the share of successes, 0 to 1; null where nothing was judged."""
+    """Wilson's interval of the share of successes, 0 to 1; null if no trial was judged."""
     success_high: float | None
     invalid: Count
     harness_errors: Count
@@ -65,11 +65,11 @@ class CurveLevel:
 @dataclass(frozen=True, kw_only=True)
 class CurveMetric:
     unit: str
-    """Empty of plain numbers; times in ns."""
+    """Empty for plain numbers; times in ns."""
     points: tuple[Median | None, ...]
-    """One per level; null where no trial measured it."""
+    """One per level; null if no trial measured it."""
     confidence: float
-    """Of the intervals of the points."""
+    """Confidence level of the points' intervals."""
     knee: Knee | None
     knee_reason: str | None
     """Why there is none."""
@@ -77,7 +77,7 @@ class CurveMetric:
     saturation_reason: str | None
     """Why there is none."""
     course: Course | None = None
-    """What it does over the levels; null where fewer than two measured it, and of runs from before."""
+    """Its change over the levels; null if fewer than two measured it, and for older runs."""
     words: tuple[str, ...]
     """Sentences."""
 
@@ -93,11 +93,11 @@ class Curve:
     """Levels of the other factors, by path."""
     scale: Literal["linear", "log"]
     middleware: str | None = None
-    """Null of runs from before."""
+    """Null for older runs."""
     levels: tuple[CurveLevel, ...]
     """Ascending."""
     success_confidence: float | None = None
-    """Of the intervals of successes: 0.95 is 95 %."""
+    """Confidence level of the intervals of successes: 0.95 is 95 %."""
     metrics: Mapping[str, CurveMetric]
     """By name, e.g. latency.p99."""
 
@@ -108,7 +108,7 @@ class Curve:
 
     @property
     def by_payload(self) -> bool:
-        """Whether its levels are words that stand at the payload of their messages."""
+        """Whether its levels are words, placed at their messages' payload."""
         return any(level.called for level in self.levels)
 
 
@@ -121,18 +121,18 @@ class Bounds:
     level: float
     """0.95: 95 %."""
     beyond: Literal["low", "high", "both"] | None = None
-    """Where it goes on outside of the range, whose end stands for it."""
+    """Whether it continues outside of the range; then the end of the range is given."""
 
 
 @dataclass(frozen=True)
 class LevelTried:
-    """What came of the trials at one level."""
+    """The results of the trials at one level."""
 
     level: Number
     met: Count
     n: Count
     low: float | None
-    """Wilson's interval of the share that met the criterion; null where no trial entered."""
+    """Wilson's interval of the share that met the criterion; null if no trial counted."""
     high: float | None
     invalid: Count
 
@@ -144,12 +144,12 @@ class Step:
     order: Count
     level: Number
     met: bool | None
-    """Null of one that says nothing."""
+    """Null if the trial gave no answer."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The probability to meet the criterion over the levels, by the model, and its pointwise credible band."""
+    """The modelled probability of meeting the criterion over the levels, and its pointwise credible band."""
 
     level: tuple[float, ...]
     share: tuple[float, ...]
@@ -178,25 +178,25 @@ NOT_FINISHED = "not finished"
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What the trials of a search for a breaking point say, whatever the levels are of."""
+    """The results of a search for a breaking point, for levels of any kind."""
 
     low: Number
     high: Number
     scale: Literal["linear", "log"]
     integer: bool
     falls: bool
-    """Whether small levels break."""
+    """Whether small levels break the system."""
     share: float
-    """Of trials that meet the criterion at the breaking point."""
+    """Share of trials that meet the criterion at the breaking point."""
     confidence: float | None = None
-    """Of all intervals here, those of the levels too: 0.95 is 95 %."""
+    """Confidence level of all intervals here, including those of the levels: 0.95 is 95 %."""
     precision: float
-    """Width of the interval that is good enough, as a part of the range."""
+    """Interval width at which the search ends, as a share of the range."""
     max_trials: Count
     state: State
     value: Number | None
     interval: Bounds | None
-    """There whenever there are trials and an end is in the range."""
+    """Exists whenever there are trials and an end is in the range."""
     stopped: str
     """Why it ended."""
     trials: Count
@@ -208,7 +208,8 @@ class Found:
     fit: Fit | None
     monotone_p: float | None
     rises: tuple[Number, Number, Number, Number] | None = None
-    """Where it is not monotone: from and to which level the criterion is met less often than from and to the other."""
+    """Where it is not monotone: from the first level to the second, the criterion is met less often than the
+    direction implies."""
     producible: Number | None = None
     """The last level before those that could not be produced; null: all could."""
 
@@ -219,14 +220,14 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class BreakingPoint(Found):
-    """What a search found."""
+    """The result of a search."""
 
     variant: str
     treatment: str
-    """Label but for the level."""
+    """Label without the level."""
     factor: str
     unit: str | None = None
-    """Of all levels here, e.g. "ms"; null: levels are as the factor takes them."""
+    """Unit of all levels here, e.g. \"ms\"; null: levels are in the factor's own form."""
     others: Mapping[str, Any]
     """Levels of the other factors, by path."""
     criterion: str

@@ -1,7 +1,7 @@
 """Figures of trials: distributions, medians over trials, and the key figures of graphs and of kinds of workloads.
 
-Apart from trials, for kinds of workloads declare theirs where they are listed, which shall not take the time to load
-all that is said of a trial.
+Separate from trials, because kinds of workloads declare theirs where they are listed, which must not load all of the
+trials' models.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from perflab.models import Count
 
 @dataclass(frozen=True, kw_only=True)
 class Distribution:
-    """Quantiles of one histogram in nanoseconds; null where it was not measured, null members where it has no values. A
+    """Quantiles of one histogram in nanoseconds; null if it was not measured, null members if it has no values. A
     percentile is HdrHistogram's value (3 significant digits), never above the exact maximum; min, mean and max are
     exact."""
 
     count: Count | None = None
-    """Null where a foreign run does not say."""
+    """Null if a foreign run lacks it."""
     min: int | None = None
     mean: float | None = None
     p50: int | None = None
@@ -35,14 +35,14 @@ class Distribution:
     saturated: Count | None = None
     """Values above 100 s, counted at 100 s."""
     negative: Count | None = None
-    """Values below 0, counted here and nowhere else."""
+    """Values below 0, counted only here."""
     sd: float | None = None
-    """Standard deviation; of runs of other programs alone."""
+    """Standard deviation; only for runs of other programs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Median:
-    """The median over trials with its interval; null where there is none."""
+    """The median over trials with its interval; null if there is none."""
 
     value: float | None
     low: float | None
@@ -60,17 +60,18 @@ class Median:
 class _Figure:
     words: str
     metrics: Mapping[str, Median] = field(default_factory=dict)
-    """By metric (hot_path.max): the median over the trials; empty of a single trial."""
+    """By metric (hot_path.max): the median over the trials; empty for a single trial."""
 
     @property
     def times_ns(self) -> Distribution | None:
-        """What its statistics are of; null where it only counts."""
+        """The quantity of its statistics; null if it is only a count."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PathFigure(_Figure):
-    """Response at `edges`, in nanoseconds; `possible` updates could have come by what was published, `arrived` did."""
+    """Response at `edges`, in nanoseconds; `possible` updates follow from the published messages, `arrived` ones were
+    received."""
 
     kind: Literal["path"] = "path"
     from_: tuple[str, ...]
@@ -99,8 +100,8 @@ class LostFigure(_Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class JitterFigure(_Figure):
-    """|interval - period| between publications of `publishers`, in nanoseconds; `period_ns` are the intervals, null
-    where there are several periods."""
+    """|interval - period| between publications of `publishers`, in nanoseconds; `period_ns` is the interval, null if
+    there are several periods."""
 
     kind: Literal["jitter"] = "jitter"
     publishers: tuple[tuple[str, ...], ...]
@@ -115,35 +116,34 @@ class JitterFigure(_Figure):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnFigure(_Figure):
-    """A number that a kind of workload says of each trial, as only it can; of several trials `value` is the median. Its
-    metric is called like the figure."""
+    """A number that only the kind of workload can give for each trial; for several trials, `value` is the median. Its
+    metric has the same name."""
 
     unit: str = ""
-    """Of a plain number: ns, %, kB, Hz, B, m; empty of a count."""
+    """Unit of a number: ns, %, kB, Hz, B, m; empty for a count."""
     better: Literal["lower", "higher"] = "lower"
     scale: Literal["ratio", "difference"] = "ratio"
     """How two values of it are compared."""
     compared: bool = True
-    """Among the metrics that are compared unless others are asked for; parts of another figure are not, as alpha is
-    divided among all."""
+    """Whether it is compared by default; parts of another figure are not, because alpha is divided among all."""
     kind: Literal["value"] = "value"
     value: float | None = None
 
     @property
     def declaration(self) -> dict[str, Any]:
-        """As a graph file declares it."""
+        """Parsed from a graph file."""
         return _written(self, "kind", "words", "unit", "better", "scale", "compared")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnTimes(_Figure):
-    """Times that a kind of workload says of each trial, as only it can, in nanoseconds; of several trials those of all.
+    """Times that only the kind of workload can give for each trial, in nanoseconds; for several trials, those of all.
     Its metrics are its statistics, NAME.p99."""
 
     drawn: bool = False
-    """Whether reports show it in pictures, and terminals beside other results; else it is in tables."""
+    """Whether reports draw it, and terminals show it beside other results; else it is only in tables."""
     floor: str | None = None
-    """The observer whose times are the least that these can be on this machine: ratios to it are metrics as well."""
+    """The observer whose times are the lower bound of these on this machine: ratios to it are metrics as well."""
     kind: Literal["times"] = "times"
     of_ns: Distribution | None = None
 
@@ -153,11 +153,11 @@ class OwnTimes(_Figure):
 
     @property
     def declaration(self) -> dict[str, Any]:
-        """As a graph file declares it."""
+        """Parsed from a graph file."""
         return _written(self, "kind", "words", "drawn", "floor")
 
 
-# Keys of a declaration that say how the value of a trial is made of what a program reports; no result has them.
+# Keys of a declaration that define how a program's reports are combined into a trial's value; no result has them.
 OF_A_TRIAL = frozenset({"factor", "several"})
 
 
@@ -165,11 +165,12 @@ def _written(figure: object, *keys: str) -> dict[str, Any]:
     return {key: value for key in keys if (value := getattr(figure, key)) not in (None, "")}
 
 
-OWN_FIGURES: dict[str, OwnFigure] = {}  # of the kinds of workloads that this process has seen results of
+OWN_FIGURES: dict[str, OwnFigure] = {}  # of the kinds of workloads whose results this process has read
 
 
 def know(name: str, figure: OwnFigure) -> None:
-    """Lets what a kind of workload says be found by its name, as metrics are. Raises BadInput where two say it."""
+    """Makes figures of a kind of workload known by name, like metrics. Raises BadInput if two kinds declare the same
+    name."""
     known = OWN_FIGURES.setdefault(name, figure)
     if (known.unit, known.better, known.scale) != (figure.unit, figure.better, figure.scale):
         raise BadInput(f"the figure {name!r} is of two kinds of workloads, which cannot be compared")

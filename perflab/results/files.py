@@ -1,7 +1,7 @@
 """The files of a run beside summary.json: manifest.json, written first, and trial.json of each trial.
 
-Their schemas are made from these records: docs/schema/manifest.schema.json, docs/schema/trial.schema.json. What is not
-known, or not yet, is null. A run of an older version lacks what has a default here.
+Their schemas are generated from these records: docs/schema/manifest.schema.json, docs/schema/trial.schema.json. What is
+unknown, or not known yet, is null. A run of an older version lacks the fields with a default here.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ Ends = tuple[str, str, str]
 @dataclass(frozen=True, kw_only=True)
 class UsedMiddleware:
     name: str
-    """Of several, joined with +; of a command RMW_IMPLEMENTATION, or own."""
+    """Several are joined with +; for a command RMW_IMPLEMENTATION, or own."""
     version: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     prefix: str | None = None
-    """Installation folder that was asked for by NAME@PREFIX; null: the library that the machine finds by itself."""
+    """Installation folder requested by NAME@PREFIX; null: the library that the machine finds by default."""
     library: str | None = None
     """The library in it."""
     sha256: str | None = None
-    """Of that library."""
+    """Digest of that library."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialMiddleware(UsedMiddleware):
     processes: Mapping[str, UsedMiddleware] | None = None
-    """By process, where each has its own."""
+    """By process, if each has its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """A process of the boot that the manifest or trial names; its number alone may be somebody else's by now."""
+    """A process, of the boot that the manifest or trial names; its id alone may have been reused."""
 
     pid: int | None = None
     start_ticks: int | None = None
-    """When it started, as proc(5) counts from boot."""
+    """When it started, in ticks since boot as in proc(5)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class Guarded(Identity):
     """Exit status, or minus the number of the signal that killed it."""
     guard: Identity | None = None
     mark: str | None = None
-    """PERFLAB_COMPANION in the environment of its guard and of all that it started."""
+    """PERFLAB_COMPANION in the environment of its guard and of all their descendants."""
 
 
 def utc_now() -> str:
@@ -71,7 +71,7 @@ def utc_now() -> str:
 
 
 def instant(text: str | None) -> datetime | None:
-    """None where it is not recorded."""
+    """None if it is not recorded."""
     try:
         return None if text is None else datetime.fromisoformat(text)
     except ValueError:
@@ -89,7 +89,7 @@ def span_of(started_utc: str | None, ended_utc: str | None) -> tuple[datetime, d
 @dataclass(frozen=True, kw_only=True)
 class UsedExperiment:
     written: Mapping[str, Any] | None = None
-    """What file and options say together."""
+    """The file and the options combined."""
     document: Mapping[str, Any] = field(default_factory=dict)
     """The same with every default (docs/schema/experiment.schema.json); times in nanoseconds."""
     sources: tuple[Source, ...] = ()
@@ -105,7 +105,7 @@ class UsedThresholds:
 
 @dataclass(frozen=True, kw_only=True)
 class UsedSettings:
-    """Of every trial."""
+    """Settings of every trial."""
 
     duration_ns: int | None = None
     warmup_ns: int | None = None
@@ -124,7 +124,7 @@ class UsedSettings:
     quiet_limit_ns: int | None = None
     """0: trials do not wait for a quiet machine."""
     quiet_threshold: float | None = None
-    """Busy share of all CPUs in percent; null: by what was found at first."""
+    """Busy share of all CPUs in percent; null: as measured before the first trial."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,9 +133,9 @@ class UsedWorkload:
     name: str
     sources: tuple[Source, ...] = ()
     command: Mapping[str, Any] | None = None
-    """Parameters of a command; null of any other kind."""
+    """Parameters of a command; null for any other kind."""
     parameters: Mapping[str, Any] | None = None
-    """Those of a generated graph."""
+    """Parameters of a generated graph."""
     graph: Mapping[str, Any] = field(default_factory=dict)
     """The resolved graph (docs/formats.md, section 1)."""
     edges: tuple[Ends, ...] = ()
@@ -167,7 +167,7 @@ class DesignedTrial(DesignedTreatment):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutLevel:
-    """A level of a factor that this machine could not do."""
+    """A level of a factor that this machine could not produce."""
 
     factor: str
     level: Level
@@ -176,7 +176,7 @@ class LeftOutLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutTreatment:
-    """A treatment that was not required, and that this machine could not do."""
+    """A treatment that was optional, and that this machine could not run."""
 
     treatment: str
     reason: str
@@ -188,11 +188,11 @@ class LeftOutTreatment:
 
 @dataclass(frozen=True)
 class NotRecorded:
-    """What an observer that was not required could not record on this machine."""
+    """What an optional observer could not record on this machine."""
 
     observer: str
     reason: str
-    """What is missing, and the command that grants it."""
+    """What is missing, and the command that provides it."""
     rest: str | None
     """The observer as it recorded the rest; null: it recorded nothing."""
 
@@ -233,21 +233,21 @@ Ending = Literal["decided", "time_up", "interrupted"]
 
 @dataclass(frozen=True, kw_only=True)
 class StoppingRule:
-    """That further blocks run until every comparison is decided, or the time is up."""
+    """A rule that further blocks run until every comparison is decided, or the time is up."""
 
     from_start: bool
-    """Whether it was there before the first trial; else it was added to a run that had trials already."""
+    """Whether the rule was set before the first trial; else it was added to a run that already had trials."""
     at_most_s: float
-    """How long blocks are added for in one session; what is planned runs in any case."""
+    """How long blocks are added in one session; planned trials run in any case."""
     looks: tuple[int, ...] = ()
-    """How many trials there were at each look at the results; each spends a share of alpha."""
+    """How many trials there were at each look at the results; each look spends a share of alpha."""
     ended: Ending | None = None
     """Why no more blocks were added; null: they still are, or perflab was killed."""
 
     @property
     def words(self) -> str:
-        """Under which rule results were had, as a sentence."""
-        when = "was there from the start" if self.from_start else "was added after trials had been seen"
+        """The rule under which the results were obtained, as a sentence."""
+        when = "was set from the start" if self.from_start else "was added after trials had been seen"
         why = {
             None: "It has not ended.",
             "decided": "It ended because all were decided.",
@@ -260,11 +260,11 @@ class StoppingRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What is known before the first trial."""
+    """The facts known before the first trial."""
 
     schema: Literal[1] = SCHEMA
     run: str
-    """Name of the run directory when it was made."""
+    """Name of the run directory when it was created."""
     name: str = ""
     run_id: str | None = None
     created_utc: str | None = None
@@ -276,16 +276,16 @@ class Manifest:
     variants: tuple[DesignedVariant, ...] = ()
     treatments: tuple[DesignedTreatment, ...] = ()
     trials: tuple[DesignedTrial, ...]
-    """The plan, with the blocks that the rule added; of a search empty."""
+    """The plan, with the blocks that the rule added; empty for a search."""
     rule: StoppingRule | None = None
-    """By which blocks are added to the plan; null: none are."""
+    """The rule that adds blocks to the plan; null: none."""
     unavailable_levels: tuple[LeftOutLevel, ...] = ()
     left_out: tuple[LeftOutTreatment, ...] = ()
     not_recorded: tuple[NotRecorded, ...] = ()
-    """By observers that were not required, for lack of rights or of programs."""
+    """By optional observers, because rights or programs are missing."""
     versions: Versions = Versions()
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables that reach into what is measured."""
+    """Environment variables that affect measurements."""
     host: Mapping[str, Any] = field(default_factory=dict)
     inventory: Mapping[str, Any] = field(default_factory=dict)
     """`perflab inventory --json`."""
@@ -293,16 +293,16 @@ class Manifest:
     """What disturbs measurements on this machine."""
     controller: Controller | None = None
     earlier_controllers: tuple[Controller | None, ...] = ()
-    """Of a run that was resumed."""
+    """For a run that was resumed."""
     clock: Clock | None = None
 
     @property
     def rough(self) -> str | None:
-        """What a reader must know of a run made with --quick; None of others."""
+        """The warning about a run made with --quick; None for others."""
         if not self.experiment.document.get("quick"):
             return None
         lasting = "" if self.settings.duration_ns is None else f" of {format_duration(self.settings.duration_ns / 1e9)}"
-        return f"rough: made with --quick, in trials{lasting}; run it without --quick before you decide by its figures"
+        return f"rough: made with --quick, in trials{lasting}; run it without --quick before you rely on its figures"
 
 
 # -- trial.json ------------------------------------------------------------------------------------------------------
@@ -310,23 +310,23 @@ class Manifest:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialProcess(Guarded):
-    """One of the workload's or of a condition's. `guard` and `mark` are those of a command."""
+    """A process of the workload or of a condition. `guard` and `mark` are for commands."""
 
     process: str | None = None
     """As the graph names it; null: all of them."""
     condition: str | None = None
-    """Label of the one that it belongs to."""
+    """Label of the condition that it belongs to."""
     shared_memory: tuple[str, ...] | None = None
-    """What its middleware made in /dev/shm, where it can tell."""
+    """Files that its middleware created in /dev/shm, if it can tell."""
     libraries: tuple[str, ...] | None = None
-    """Those of its middleware that it had mapped when it had made its endpoints, from /proc/PID/maps; null: could not
-    be read, or the middleware has none of its own."""
+    """Libraries of its middleware that it had mapped after creating its endpoints, from /proc/PID/maps; null:
+    unreadable, or the middleware has none of its own."""
     log_tail: tuple[str, ...] = ()
-    """Where its status is not 0."""
+    """If its status is not 0."""
     continues: str | None = None
-    """Name of the files of the process in whose place it is, after that one had crashed."""
+    """File name of the crashed process that it replaces."""
     started_ns: int | None = None
-    """Of one that continues another: when it was started, CLOCK_MONOTONIC."""
+    """For a process that replaces another: when it was started, CLOCK_MONOTONIC."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,7 +339,7 @@ class TrialCompanion(Guarded):
 
 @dataclass(frozen=True, kw_only=True)
 class Watchdog:
-    """What it got of the kernel; it ends the trial's real-time processes where perflab does not come to run."""
+    """What the kernel granted it; it ends the trial's real-time processes if perflab cannot run."""
 
     policy: str
     priority: int
@@ -353,32 +353,32 @@ class TrialCommand:
     words: tuple[str, ...] = ()
     ready_s: float | None = None
     ready_line: str | None = None
-    """The line of its log that said so."""
+    """The line of its log that reported it."""
     stop_signal: str | None = None
     asked_to_end_s: float | None = None
     ended_s: float | None = None
     run_s: float | None = None
     """How long it ran, if it ends by itself."""
     libraries: tuple[str, ...] | None = None
-    """Of middlewares that it had loaded; null: nobody could look."""
+    """Middleware libraries that it had loaded; null: unreadable."""
 
 
 @dataclass(frozen=True)
 class CoolDown:
-    """What was seen while the trial waited for a quiet machine; shares of all CPUs in percent (docs/runs.md)."""
+    """Measurements while the trial waited for a quiet machine; shares of all CPUs in percent (docs/runs.md)."""
 
     waited_s: float
     busy_percent: float | None
     reached: bool | None
-    """Null where /proc/stat cannot be read, false where the limit came first."""
+    """Null if /proc/stat cannot be read, false if the limit was reached first."""
     runnable: int | None
-    """How many threads of others wanted a CPU when it ended."""
+    """How many other threads wanted a CPU when it ended."""
     threshold_percent: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialArtifact:
-    """What an observer left."""
+    """Files that an observer left."""
 
     kind: str
     path: str
@@ -386,17 +386,17 @@ class TrialArtifact:
 
 @dataclass(frozen=True, kw_only=True)
 class ConditionTimes:
-    """When a condition was there, CLOCK_MONOTONIC."""
+    """When a condition was in effect, CLOCK_MONOTONIC."""
 
     begun_ns: int
-    """It had been begun; when it was in effect, `evidence` says."""
+    """When it was begun; `evidence` shows when it was in effect."""
     removed_ns: int | None = None
     """Null: it could not be removed, or the trial broke off before."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFile(Asked, TrialEnd):
-    """Written before the trial, whenever a process is started that somebody else may have to end, and at the end."""
+    """Written before the trial, whenever a process is started that another perflab may have to end, and at the end."""
 
     schema: Literal[1] = SCHEMA
     run_id: str | None = None
@@ -406,19 +406,19 @@ class TrialFile(Asked, TrialEnd):
     status: Status
     outcome: Outcome | None
     own_figures: Mapping[str, float | None] = field(default_factory=dict)
-    """What the kind of workload says of the trial, by name."""
+    """The trial's values from the kind of workload, by name."""
     own_times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Likewise the histograms of times, as records have them (docs/formats.md, section 5)."""
+    """Likewise the histograms of times, in the form of records (docs/formats.md, section 5)."""
     reason: str | None
     broken_off: BrokenOff | None = None
-    """By what; null: it came to its end, or something else was wrong."""
+    """What ended the trial early; null: it came to its end, or something else was wrong."""
     workload: str
     middleware: TrialMiddleware
     service_framing: str | None = None
     phase: str | None = None
     artifacts: tuple[TrialArtifact, ...] = ()
     condition_times: Mapping[str, ConditionTimes] = field(default_factory=dict)
-    """By label; in virtual time there are none."""
+    """By label; empty in virtual time."""
     duration_s: float
     warmup_s: float = 0.0
     domain: int | None = None
@@ -429,15 +429,15 @@ class TrialFile(Asked, TrialEnd):
     """The common start of its processes, CLOCK_MONOTONIC."""
     cool_down: CoolDown | None = None
     processes: Mapping[str, TrialProcess]
-    """By the names of their files."""
+    """By file name."""
     companions: tuple[TrialCompanion, ...] = ()
     watchdog: Watchdog | None = None
-    """Null where the trial had no real-time threads (docs/realtime.md)."""
+    """Null if the trial had no real-time threads (docs/realtime.md)."""
     command: TrialCommand | None = None
     commands: Mapping[str, TrialCommand] = field(default_factory=dict)
-    """Of several commands that are the workload together, by name; empty of one."""
+    """For several commands that form the workload, by name; empty for one."""
     notes: tuple[str, ...] = ()
-    """What was not whole."""
+    """What was incomplete."""
     tables: tuple[str, ...] = ()
     """The files with tables."""
 
@@ -447,18 +447,18 @@ class TrialFile(Asked, TrialEnd):
 
     @property
     def run_s(self) -> float | None:
-        """How long its command ran, or that of several which ran longest, of those that end by themselves."""
+        """How long its command ran, or the longest of several, of those that end by themselves."""
         commands = [*([self.command] if self.command else []), *self.commands.values()]
         return max((command.run_s for command in commands if command.run_s is not None), default=None)
 
     @property
     def span(self) -> tuple[datetime, datetime] | None:
-        """From its start, with the wait for a quiet machine, to its end; None where that is not recorded."""
+        """From its start, including the wait for a quiet machine, to its end; None if not recorded."""
         return span_of(self.started_utc, self.ended_utc)
 
     @property
     def ended(self) -> TrialFile:
-        """The same; of a trial that was not closed an interrupted one, whose place a resumed run takes again."""
+        """The same; a trial that was not closed becomes an interrupted one, which a resumed run replaces."""
         if self.finished:
             return self
         return replace(
@@ -471,7 +471,7 @@ class TrialFile(Asked, TrialEnd):
 
 
 def read_trial(document: Mapping[str, Any]) -> TrialFile:
-    """Of trial.json, of older versions too. Raises models.Damaged."""
+    """Reads trial.json, also from older versions. Raises models.Damaged."""
     return models.read(TrialFile, as_today(document))
 
 

@@ -1,7 +1,8 @@
-"""What a film of a trial is made of: bodies and how they hang together, where they were, where they were to be.
+"""The contents of a trial's film: bodies and their joints, where they were, and where they should have been.
 
 Positions are in metres, angles in radians, orientations quaternions x, y, z, w; instants in nanoseconds of
-CLOCK_MONOTONIC. Programs say it while they run (docs/programs.md#a-film-of-a-trial); nothing here knows which.
+CLOCK_MONOTONIC. Programs record it while they run (docs/programs.md#a-film-of-a-trial); the code here does not depend
+on the program.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class Pose:
     orientation: Quaternion = UPRIGHT
 
     def __matmul__(self, other: Pose) -> Pose:
-        """`other`, which is said in the frame of this pose, in the frame in which this pose is said."""
+        """`other`, given in the frame of this pose, transformed to the parent frame of this pose."""
         return Pose(added(self.position, turned(self.orientation, other.position)),
                     multiplied(self.orientation, other.orientation))  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Joint:
-    """How a body moves in its parent: about or along `axis`, through `position`; a free one is wherever it is."""
+    """How a body moves in its parent: about or along `axis`, through `position`; a free one has any pose."""
 
     name: str
     kind: Literal["turn", "slide", "free"]
@@ -40,13 +41,13 @@ class Joint:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of its numbers in a series."""
+        """The names of its columns in a series."""
         return tuple(self.name + each for each in _FREE) if self.kind == "free" else (self.name,)
 
 
 @dataclass(frozen=True)
 class Mesh:
-    """Corners, three numbers each, and faces, three places of corners each, counterclockwise from outside."""
+    """Vertices, three numbers each, and faces, three indices of vertices each, counterclockwise from outside."""
 
     points: tuple[float, ...]
     faces: tuple[int, ...]
@@ -60,11 +61,11 @@ class Cylinder:
 
 @dataclass(frozen=True)
 class Shape:
-    """One of these, where it is on its body."""
+    """One of these shapes, and its place on its body."""
 
     pose: Pose = Pose()
     mesh: Mesh | None = None
-    box: Vector | None = None  # lengths of its edges
+    box: Vector | None = None  # edge lengths
     cylinder: Cylinder | None = None  # along z
     sphere: float | None = None  # its radius
 
@@ -72,7 +73,7 @@ class Shape:
 @dataclass(frozen=True)
 class Body:
     name: str
-    parent: str | None = None  # none: it stands in the world
+    parent: str | None = None  # none: it is attached to the world
     pose: Pose = Pose()
     joint: Joint | None = None
     shapes: tuple[Shape, ...] = ()
@@ -81,7 +82,7 @@ class Body:
 
 @dataclass(frozen=True)
 class Mark:
-    """Where the tip is to go."""
+    """The goal of the tip."""
 
     name: str
     position: Vector
@@ -90,14 +91,14 @@ class Mark:
 
 @dataclass(frozen=True)
 class Scene:
-    """`bodies` with parents before their children; the way of the body `tip` is drawn."""
+    """`bodies` with parents before their children; the path of the body `tip` is drawn."""
 
     bodies: tuple[Body, ...]
     tip: str | None = None
     marks: tuple[Mark, ...] = ()
 
     def poses(self, positions: Mapping[str, float]) -> dict[str, Pose]:
-        """Of each body, with its joints at these positions by the names of their columns; a joint without is at 0."""
+        """The pose of each body, with its joints at these positions by column name; a missing joint is at 0."""
         found: dict[str, Pose] = {}
         for body in self.bodies:
             base = body.pose if body.parent is None else found[body.parent] @ body.pose
@@ -107,7 +108,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Series:
-    """Rows of numbers over time, in its order; `left_out` had no room."""
+    """Rows of numbers over time, in order; `left_out` is the number of rows that did not fit."""
 
     columns: tuple[str, ...]
     at_ns: tuple[int, ...] = ()
@@ -121,7 +122,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Plan:
-    """Where the joints were to be, `s` seconds after it began; it was ready at `at_ns`."""
+    """The planned joint positions, `s` seconds after the start; the plan was ready at `at_ns`."""
 
     at_ns: int
     columns: tuple[str, ...]
@@ -131,7 +132,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Moment:
-    """What began then; `failed`: how the trial's outcome is called, and why."""
+    """What began then; `failed`: the trial's outcome, and its reason."""
 
     at_ns: int
     words: str
@@ -140,13 +141,14 @@ class Moment:
 
 @dataclass(frozen=True)
 class Film:
-    """`joints` are where they were, `desired` where a controller had them go, `tip` where a program saw the tip."""
+    """`joints` are measured positions, `desired` those of a controller, `tip` positions of the tip as seen by a
+    program."""
 
     scene: Scene
     joints: Series
     desired: Series | None = None
     tip: Series | None = None
-    lateness: Series | None = None  # nanoseconds, a column for each loop: the latest of the cycles since the row before
+    lateness: Series | None = None  # nanoseconds, a column for each loop: the latest cycle since the previous row
     plans: tuple[Plan, ...] = ()
     considered: Plan | None = None  # of which nothing was executed
     moments: tuple[Moment, ...] = ()

@@ -1,7 +1,7 @@
-"""What processes recorded of the loops of timers whose messages come back, and of their own lives.
+"""Records of the processes about loops, i.e. timers whose messages come back, and about their own lives.
 
-Instants are CLOCK_MONOTONIC in nanoseconds (virtual time on the virtual runtime); None is what had not happened when
-the process wrote its last records.
+Instants are CLOCK_MONOTONIC in nanoseconds (virtual time on the virtual runtime); None is what had not happened at the
+process's last record.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ class Loop:
 
     loop: int
     due_ns: int | None
-    """By the schedule of the timer; None of a tick that the timer of rclcpp never came to."""
+    """By the schedule of the timer; None for a tick that rclcpp's timer skipped."""
     woken_ns: int | None
-    """Its callback began."""
+    """When its callback began."""
     published_ns: int | None
-    """The message was stamped, right before the call that sends it."""
+    """When the message was stamped, right before the call that sends it."""
     sent_ns: int | None
-    """That call came back."""
+    """When that call returned."""
     answered_ns: int | None
-    """The message that came back was published."""
+    """When the returning message was published."""
     back_ns: int | None
-    """Its callback began."""
+    """When its callback began."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loops:
-    """Those of one timer, in the order of the schedule; `beyond`: how many ticks there was no room for."""
+    """The loops of one timer, in scheduled order; `beyond`: the number of ticks that did not fit."""
 
     process: str
     node: str
@@ -53,6 +53,6 @@ class Life:
     measured_from_ns: int | None = None
     measured_until_ns: int | None = None
     last_ns: int | None = None
-    """Of its last record that says when it was written."""
+    """Time of its last record with a time."""
     ended_ns: int | None = None
-    """It wrote that it ends."""
+    """Whether it recorded its end."""

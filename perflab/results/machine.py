@@ -1,4 +1,5 @@
-"""What the machine did in a trial beside the workload, as its kernel says it. What it does not say is null."""
+"""What the machine did in a trial beside the workload, as reported by its kernel. Values that it does not report are
+null."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from perflab.models import Count
 
 @dataclass(frozen=True, kw_only=True)
 class LimitsSeen:
-    """What limited real-time threads at one instant (docs/realtime.md)."""
+    """The limits of real-time threads at one instant (docs/realtime.md)."""
 
     real_time_share: float | None
     """Share of a CPU that real-time threads together may use; 1: no limit."""
     fair_server_share: float | None
-    """Share that waiting threads of other policies get in spite of them; 0: none."""
+    """Share that waiting threads of other policies still get; 0: none."""
     runtime_us: int | None
     """`sched_rt_runtime_us`; -1: no limit."""
     period_us: int | None
@@ -33,13 +34,13 @@ class LimitsOverTrial:
 
     @property
     def measured(self) -> LimitsSeen | None:
-        """What held in the measured part; null where it changed, or was not read at both ends."""
+        """The value during the measured part; null if it changed, or was not read at both ends."""
         return self.begin if self.begin == self.end else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class CpuCounts:
-    """What one CPU did between the two readings."""
+    """The activity of one CPU between the two readings."""
 
     cpu: int
     interrupts: Count | None
@@ -47,18 +48,17 @@ class CpuCounts:
     device_interrupts: Count | None
     """Its numbered lines."""
     timer_interrupts: Count | None
-    """Of the local timer; null where the architecture calls it otherwise."""
+    """Of the local timer; null if the architecture has another name for it."""
     softirqs: Count | None
     steal_ns: Count | None
-    """Time in which the hypervisor ran something else, in ticks of 10 ms; null where it has never said so since
-    boot."""
+    """Time in which the hypervisor ran something else, in ticks of 10 ms; null if it has reported none since boot."""
     frequency_hz: float | None = None
-    """Mean of what cpufreq said of it in the measured part; null where the machine has no cpufreq."""
+    """Mean frequency reported by cpufreq in the measured part; null if the machine has no cpufreq."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KernelThread:
-    """A thread of the kernel that others wait for: softirqs, timers, RCU, interrupts."""
+    """A kernel thread that others wait for: softirqs, timers, RCU, interrupts."""
 
     name: str
     tid: Count
@@ -69,17 +69,17 @@ class KernelThread:
     ran_ns: Count | None = None
     """Between the two readings; likewise below."""
     waited_ns: Count | None = None
-    """For a CPU, of waits that were over: one that goes on is in `waits`."""
+    """Waiting time for a CPU, of completed waits: a current one is in `waits`."""
     waits: bool | None = None
     """Whether it was ready at the second reading and had not run since the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """What the control group of perflab and the workload may use of CPU time, by the tightest level."""
+    """The CPU time that the control group of perflab and the workload may use, at the tightest level."""
 
     cpus: float | None
-    """So many; null: no limit."""
+    """Number of CPUs; null: no limit."""
     periods: Count | None = None
     """Between the two readings; likewise below, over all levels that count it."""
     throttled: Count | None = None
@@ -89,7 +89,7 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkCounts:
-    """All traffic in the network namespaces of the workload's processes, other programs' too."""
+    """All traffic in the network namespaces of the workload's processes, including that of other programs."""
 
     loopback_packets: Count | None
     """Received on the loopback; each was sent once."""
@@ -98,29 +98,29 @@ class NetworkCounts:
     udp_errors: Count | None
     """Datagrams that were not delivered: no room, bad checksum."""
     udp_no_room: Count | None
-    """Of them those for which a socket had no room."""
+    """Those for which a socket had no room."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     isolated_cpus: str | None = None
-    """As the kernel lists them; empty: none."""
+    """In the kernel's format; empty: none."""
     nohz_full_cpus: str | None = None
-    """Without a timer tick, likewise."""
+    """CPUs without a timer tick, in the same format."""
     preempt_rt: bool | None = None
     preemption: str | None = None
-    """As the kernel says it of itself: real-time, full, dynamic, "voluntary or none"."""
+    """As reported by the kernel: real-time, full, dynamic, \"voluntary or none\"."""
     real_time_limits: LimitsOverTrial = LimitsOverTrial()
     from_ns: int | None = None
     """The two readings, CLOCK_MONOTONIC: right before the measured part, and when everything was published."""
     until_ns: int | None = None
     cpus: tuple[CpuCounts, ...] = ()
     frequency_samples: Count | None = None
-    """How often frequencies were read in the measured part; null where the machine has no cpufreq."""
+    """How often frequencies were read in the measured part; null if the machine has no cpufreq."""
     interrupts: Mapping[str, Count] = field(default_factory=dict)
-    """Over all CPUs, by line of /proc/interrupts; those that did not happen are left out."""
+    """Over all CPUs, by line of /proc/interrupts; without those that did not happen."""
     softirqs: Mapping[str, Count] = field(default_factory=dict)
-    """Likewise of /proc/softirqs."""
+    """Likewise from /proc/softirqs."""
     kernel_threads: tuple[KernelThread, ...] = ()
     quota: Quota | None = None
     network: NetworkCounts | None = None

@@ -1,4 +1,4 @@
-"""Named paths of a trial and the objectives that they make together (docs/tracing.md, Named paths)."""
+"""Named paths of a trial and the objectives formed from them (docs/tracing.md, Named paths)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SAME: Literal["same"] = "same"
 
 @dataclass(frozen=True, kw_only=True)
 class PathResult:
-    """A named path in the trace of a trial, or times that its processes measured in place of one."""
+    """A named path in the trace of a trial, or times that its processes measured instead of one."""
 
     name: str
     route: str | None = None
@@ -21,7 +21,7 @@ class PathResult:
     link: str | None = None
     """causal, declared or inferred."""
     times: str | None = None
-    """The times in place of a route, by their name."""
+    """Name of the times that replace a route."""
     deadline_ns: int | None = None
     weight: float | None = None
     """Null without a deadline: then it is in no objective."""
@@ -41,10 +41,10 @@ class PathResult:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveResult:
-    """The scores of all paths with a deadline by one measure, and what they are beside the baseline."""
+    """The scores of all paths with a deadline by one measure, compared with the baseline."""
 
     what: str
-    """What is summed up."""
+    """The summed measure."""
     trials: int
     weights: Mapping[str, float]
     """By path."""
@@ -54,19 +54,19 @@ class ObjectiveResult:
     """Sum of weight x score / sum of the weights; smaller is better."""
     baseline_total: float | None = None
     ratio: float | None = None
-    """total / baseline_total; null also where that is 0."""
+    """total / baseline_total; also null if that is 0."""
     low: float | None = None
     high: float | None = None
-    """The range of the ratio where the weight of one path changes by 10 or 50 %, or the path is left out; null: without
-    bound."""
+    """The range of the ratio if the weight of one path changes by 10 or 50 %, or the path is left out; null:
+    unbounded."""
     least: float | None = None
     most: float | None = None
-    """The range of the ratio whatever the weights: that of single paths."""
+    """The range of the ratio over all weights: that of single paths."""
     verdict: Literal["worse", "better", "same"] | None = None
-    """Of the totals with the weights as they are; of how much trials differ it knows nothing."""
+    """Verdict on the totals with the given weights; it ignores differences between trials."""
     turned_by: tuple[str, ...] = ()
-    """Changes of one weight that turn the verdict: "control -50 %"."""
+    """Changes of one weight that reverse the verdict: \"control -50 %\"."""
     hangs_on_weights: bool | None = None
-    """Whether there are weights with which the verdict is the other one."""
+    """Whether some weights reverse the verdict."""
     reason: str | None = None
-    """Why a total is not known."""
+    """Why a total is unknown."""

@@ -1,4 +1,4 @@
-"""How a trial ended, and all that follows from it: each outcome is declared here, and what asks does so by attributes.
+"""How a trial ended, with all consequences: each outcome is declared here, and other code asks for its attributes.
 
 A kind of workload may have outcomes of its own (perflab/workload/generated.py). Each is a case of one of these, counts
 as that one everywhere, and is named beside it.
@@ -16,17 +16,18 @@ from perflab.models import Count
 
 
 class Outcome(StrEnum):
-    """By its name in files; in the order in which they are counted.
+    """By its name in files; in the order of counting.
 
-    `words` are said of one trial, `counted` after a number of trials. `judged`: it tells something of the system, so it
-    is in rates of success, and a sweep may have it. Of many trials the outcome of the greatest `severity` is shown.
+    `words` describe one trial, `counted` follows a number of trials. `judged`: it shows something about the system, so
+    it counts in success rates, and sweeps may have it. For many trials, the outcome with the greatest `severity` is
+    shown.
     """
 
     SUCCESS = "success", "success", "successful", "✔", "good", True, 0
     FAILED = "failed", "failed", "failed", "✖", "bad", True, 2
     # A condition was not in effect.
     INVALID = "invalid", "invalid", "invalid", "!", "warn", False, 1
-    # What was wrong is perflab's or its machine's.
+    # The fault was perflab's or its machine's.
     HARNESS_ERROR = "harness_error", "harness error", "stopped by a perflab error", "!", "bad", False, 3
 
     words: str
@@ -44,37 +45,37 @@ class Outcome(StrEnum):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """A name of a file, as one of the words that there are."""
+        """Parses a name from a file."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_after_validator_function(cls, core_schema.literal_schema([str(o) for o in cls]))
 
 
 SUCCESS, FAILED, INVALID, HARNESS_ERROR = Outcome
-INTERRUPTED = "interrupted"  # said of one, and after a number, that a signal to perflab cut off
+INTERRUPTED = "interrupted"  # for one trial, and after a number; a signal to perflab cut the trial off
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrokenOff:
-    """What broke a trial off, where that is known."""
+    """What ended a trial early, if known."""
 
     why: Literal["ended", "failed", "silent", "stuck", "limit"]
-    """A process ended, said that it failed, said nothing any more, or did not end when it should; or the time was up in
-    which a process was to end the measured part."""
+    """A process ended, reported a failure, was silent, or did not end when it should; or the time was up in
+    which a process should have ended the measured part."""
     process: str | None = None
-    """As the graph names it; null: of the limit, a graph of one process, or a process of a condition."""
+    """As named in the graph; null: the limit, a graph of one process, or a process of a condition."""
     at_ns: int
     """CLOCK_MONOTONIC."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnOutcome:
-    """What a kind of workload calls an outcome."""
+    """The name that a kind of workload gives an outcome."""
 
     name: str
     """In files, e.g. planning_failed."""
     words: str
-    """Of one trial, e.g. planning failed."""
+    """For one trial, e.g. planning failed."""
     of: Outcome = FAILED
     """What it counts as."""
 
@@ -85,7 +86,7 @@ class CountedOutcome(OwnOutcome):
 
 
 class Counted(NamedTuple):
-    """How many trials ended so; `words` stand after their number in a table, `counted` in a sentence."""
+    """How many trials ended so; `words` follow their number in a table, `counted` in a sentence."""
 
     outcome: Outcome
     n: int
@@ -100,9 +101,9 @@ class Outcomes:
     invalid: Count = 0
     harness_error: Count = 0
     interrupted: Count = 0
-    """How many of harness_error a signal to perflab cut off, which is nobody's fault."""
+    """The harness_error trials that a signal to perflab cut off, which is not an error."""
     own: tuple[CountedOutcome, ...] = ()
-    """How many of these ended as only this kind of workload can."""
+    """The trials with outcomes specific to this kind of workload."""
 
     @staticmethod
     def of(outcomes: Iterable[Outcome], own: Iterable[OwnOutcome | None] = (), interrupted: int = 0) -> Outcomes:
@@ -123,23 +124,23 @@ class Outcomes:
         return Outcomes(**counts, interrupted=sum(o.interrupted for o in several), own=tuple(own.values()))
 
     def __iter__(self) -> Iterator[tuple[Outcome, int]]:
-        """Those that there are, and how many of each."""
+        """The outcomes that occurred, and how often."""
         return ((outcome, n) for outcome in Outcome if (n := int(getattr(self, outcome))))
 
     @property
     def judged(self) -> int:
-        """Those that tell something of the system: successes and failures."""
+        """Those that show something about the system: successes and failures."""
         return sum(n for outcome, n in self if outcome.judged)
 
     @property
     def left_out(self) -> Outcomes:
-        """Those that tell nothing of it."""
+        """Those that show nothing about it."""
         judged: dict[str, Any] = {outcome: 0 for outcome in Outcome if outcome.judged}
         return replace(self, **judged)
 
     @property
     def counts(self) -> list[Counted]:
-        """Those that there are; trials that were cut off stand apart."""
+        """The outcomes that occurred; trials that were cut off are separate."""
         found = []
         for outcome, n in self:
             cut = self.interrupted if outcome == HARNESS_ERROR else 0
@@ -159,10 +160,10 @@ class Outcomes:
 
     @property
     def words(self) -> str:
-        """ "3 successful, 2 failed (1 planning failed)"; nothing where there are none."""
+        """ "3 successful, 2 failed (1 planning failed)"; empty if there are none."""
         return ", ".join(f"{n} {words}" for _, n, _, words in self.counts)
 
     def cases(self, outcome: Outcome) -> str:
-        """ " (1 planning failed)": what the kind of workload says of those with this outcome."""
+        """ " (1 planning failed)": the specific outcomes of the kind of workload among these."""
         cases = ", ".join(f"{one.trials} {one.words}" for one in self.own if one.of == outcome)
         return f" ({cases})" if cases else ""

@@ -1,4 +1,4 @@
-"""Where in their periods timers tick (native/graph/phase.h): as nodes create them, all at once, or apart."""
+"""The phase of timers within their periods (native/graph/phase.h): as nodes create them, all at once, or spread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as its files tell it, those of perflab or of another program: the summary, and the tables of each trial."""
+"""A run as read from files of perflab or of another program: the summary, and the tables of each trial."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from perflab.results.trial import Circumstances
 if TYPE_CHECKING:
     import polars as pl
 
-Tables = dict[str, Any]  # of polars, by name
+Tables = dict[str, Any]  # types of polars, by name
 
 PERFLAB = "perflab"
 IROBOT = "irobot"
 IROBOT_LEGACY = "irobot-legacy"
 PERFORMANCE_TEST = "performance_test"
-PROGRAMS = {  # whose files runs of each origin are
+PROGRAMS = {  # the program that wrote runs of each origin
     PERFLAB: "perflab",
     IROBOT: "irobot_benchmark",
     IROBOT_LEGACY: "irobot_benchmark",
     PERFORMANCE_TEST: "performance_test",
 }
-UNKNOWN = "unknown"  # the middleware of a trial whose source does not say
+UNKNOWN = "unknown"  # the middleware of a trial whose source does not name one
 
 TABLES = ("edges", "publishers", "services", "resources", "threads", "events")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialTables(Circumstances):
-    """The tables of one trial, with the columns of perflab/formats/tables.py; without rows where there is nothing.
+    """The tables of one trial, with the columns of perflab/formats/tables.py; without rows if there is no data.
 
     Instants in the tables are CLOCK_MONOTONIC (virtual time on the virtual runtime); `started_ns` is the start of the
-    measured part among them. Where it is None instants count from 0. Tables of a foreign run may have more columns.
+    measured part among them. If it is None, instants count from 0. Tables of a foreign run may have more columns.
     """
 
     number: int
@@ -53,28 +53,28 @@ class TrialTables(Circumstances):
     threads: pl.DataFrame = field(repr=False)
     events: pl.DataFrame = field(repr=False)
     services: pl.DataFrame = field(repr=False)
-    # Where the trial stood in the plan; None: of a run from before there were blocks, or a foreign one.
+    # The trial's place in the plan; None: from a run before blocks existed, or a foreign one.
     block: int | None = None
     order: int | None = None
-    after: str | None = None  # the disturbance right before it, if any
-    # When it was run, and how long of that it waited for a quiet machine at first; None where that is not recorded.
-    # `quiet` says whether the machine became so.
+    after: str | None = None  # the disturbance just before it, if any
+    # When it was run, and how long it first waited for a quiet machine; None if not recorded. `quiet`: whether the
+    # machine became quiet.
     started_utc: str | None = None
     ended_utc: str | None = None
     waited_s: float | None = None
     quiet: bool | None = None
-    # Of a foreign run whose files have statistics of each second and no distribution: process, figure, begin_ns,
+    # For a foreign run whose files have statistics of each second but no distribution: process, figure, begin_ns,
     # end_ns, count, min, mean, max.
     seconds: pl.DataFrame | None = field(default=None, repr=False)
-    missed_criterion: bool = False  # the only reason why it failed: it ran to its end with everything in effect
-    # What few ask for is read when they do: histograms by name, of times that are of no message; and a table of loops,
-    # None where none were measured.
+    missed_criterion: bool = False  # the only reason for its failure: it ran to its end with everything in effect
+    # Rarely used data is read on demand: histograms of times that belong to no message, by name; and a table of loops,
+    # None if none were measured.
     read_times: Callable[[], Mapping[str, Any]] = field(default=dict, repr=False, compare=False)
     read_loops: Callable[[], pl.DataFrame | None] = field(default=lambda: None, repr=False, compare=False)
 
     @cached_property
     def times(self) -> Mapping[str, Any]:
-        """The times that the kind of workload says of the trial, and those that observers recorded, as histograms."""
+        """The times from the kind of workload, and those that observers recorded, as histograms."""
         return self.read_times()
 
     @cached_property
@@ -83,21 +83,21 @@ class TrialTables(Circumstances):
 
     @property
     def span(self) -> tuple[datetime, datetime] | None:
-        """From its start, with the wait for a quiet machine, to its end; None where that is not recorded."""
+        """From its start, including the wait for a quiet machine, to its end; None if not recorded."""
         return span_of(self.started_utc, self.ended_utc)
 
     @property
     def measured(self) -> bool:
-        """Whether its figures are those of a whole trial."""
+        """Whether its figures cover a whole trial."""
         return self.outcome == SUCCESS or (self.outcome == FAILED and self.missed_criterion)
 
 
 @dataclass(frozen=True)
 class RunData:
-    """A run as its files tell it.
+    """A run as read from its files.
 
-    In `summary` is None what the source does not say; of a foreign directory `manifest` has its settings alone. `notes`
-    say what a reader of the figures must know.
+    What the source lacks is None in `summary`; for a foreign directory, `manifest` has only its settings. `notes` are
+    remarks for readers of the figures.
     """
 
     name: str
@@ -110,8 +110,8 @@ class RunData:
     files: tuple[tuple[Path, TrialFile], ...] = field(default=(), repr=False)  # of trials: the directory, trial.json
 
     def frame(self, table: str) -> pl.DataFrame:
-        """One of TABLES of all trials together: first what each row is of (trial, block, treatment, middleware,
-        outcome), then the table's own columns. Without rows where no trial was read. Raises BadInput for another name.
+        """One of TABLES, of all trials together: first what each row refers to (trial, block, treatment, middleware,
+        outcome), then the table's own columns. Without rows if no trial was read. Raises BadInput for another name.
         """
         import polars as pl
 
@@ -130,18 +130,18 @@ class RunData:
 
     @property
     def program(self) -> str:
-        """The program whose files these are."""
+        """The program that wrote these files."""
         return PROGRAMS[self.origin]
 
     @property
     def folder(self) -> Path:
-        """Where what is made of the run goes: its directory, or one beside a file."""
+        """Folder for files made from the run: its directory, or one beside a file."""
         return self.path.with_suffix("") if self.path.is_file() else self.path
 
     @property
     def lasted_s(self) -> float | None:
-        """From the beginning of the run to the end of its last trial; of one that was resumed the time within its
-        trials. None where that is not recorded."""
+        """From the beginning of the run to the end of its last trial; for a resumed run, the time within its trials.
+        None if not recorded."""
         spans = [span for trial in self.trials if (span := trial.span) is not None]
         if not spans:
             return None
@@ -152,10 +152,10 @@ class RunData:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether nothing of it is of a machine that could drift."""
+        """Whether everything ran in virtual time, where no machine can drift."""
         return all(result.middleware == "virtual" for result in self.summary.results)
 
     def is_paired(self, other: RunData) -> bool:
-        """Whether the blocks of two runs belong together: only what simulates the same disturbances, from one seed."""
+        """Whether the blocks of two runs correspond: only if they simulate the same disturbances, from one seed."""
         own, its = (run.manifest.settings.seed for run in (self, other))
         return self.is_virtual and other.is_virtual and own is not None and own == its

@@ -1,4 +1,4 @@
-"""What a workload was read from."""
+"""The source of a workload."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Source:
-    """A file that the user named, as it was when it was read."""
+    """A file that the user named, with its text when it was read."""
 
     path: str
     sha256: str

@@ -19,32 +19,32 @@ SCHEMA: Literal[1] = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """Machine-readable results; also printed by `perflab run --json` and `perflab show RUN --json`. What was not
-    measured is null. Readers ignore keys that they do not know."""
+    """Machine-readable results; also printed by `perflab run --json` and `perflab show RUN --json`. Values that were
+    not measured are null. Readers must ignore unknown keys."""
 
     schema: Literal[1] = SCHEMA
     run: str
     """Name of the run directory."""
     valid: bool
-    """Every planned trial took place and was a success."""
+    """Whether every planned trial took place and was a success."""
     results: tuple[Result, ...]
     """One per workload, variant (middleware, executor, ipc, pass_by), treatment, levels of factors and observers."""
     findings: Findings | None = None
-    """Null where there is a single trial, and of a search."""
+    """Null for a single trial, and for a search."""
     claims: tuple[Claim, ...] = ()
-    """What the trials say of the claims of the experiment, in their order (docs/findings.md)."""
+    """The verdicts on the experiment's claims, in their order (docs/findings.md)."""
     curves: tuple[Curve, ...] = ()
-    """Of a run with factors whose levels are numbers: one per place (variant, conditions, levels of the other factors)
-    and factor (docs/sweeps.md)."""
+    """For a run with factors whose levels are numbers: one per place (variant, conditions, levels of the other
+    factors) and factor (docs/sweeps.md)."""
     breaking_points: tuple[BreakingPoint, ...] = ()
-    """Of a search: one per variant, entry of `conditions` and combination of the other factors' levels
+    """For a search: one per variant, entry of `conditions` and combination of the other factors' levels
     (docs/breaking_point.md)."""
     executor_costs: ExecutorCosts | None = None
-    """Null where no CPU time was measured, of searches, and of runs from before."""
+    """Null if no CPU time was measured, for searches, and for older runs."""
 
 
 def read(document: Mapping[str, Any]) -> Summary:
-    """The summary that a file holds, of older versions too. Raises models.Damaged, BadInput."""
+    """The summary in a file, also from older versions. Raises models.Damaged, BadInput."""
     results = document.get("results")
     if isinstance(results, list) and all(isinstance(result, Mapping) for result in results):
         document = {**document, "results": [_with_interrupted(as_today(result)) for result in results]}
@@ -56,7 +56,7 @@ def read(document: Mapping[str, Any]) -> Summary:
 
 
 def _with_interrupted(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A result of an older version, which says of single trials alone that they were interrupted."""
+    """Upgrades a result of an older version, which recorded interruptions only for single trials."""
     outcomes, trials = result.get("outcomes"), result.get("trials_detail")
     if not isinstance(outcomes, Mapping) or "interrupted" in outcomes or not isinstance(trials, list):
         return result

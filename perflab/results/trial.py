@@ -1,9 +1,9 @@
-"""Trials and results: what one trial measured, and what the trials of one treatment measured together.
+"""Trials and results: the measurements of one trial, and those of all trials of one treatment.
 
 Times are in nanoseconds, memory in kilobytes of 1024 bytes, CPU in percent of one CPU unless a name says otherwise.
 `sent` is what the subscriptions should have received, each message counted once per subscription, so that sent =
-received + lost; `published` counts each message once. A total that depends on complete data is null where one part is
-not known. Services are apart from all that: a reply is no message of a topic.
+received + lost; `published` counts each message once. A total that depends on complete data is null if one part is
+unknown. Services are separate: a reply is not a message of a topic.
 """
 
 from __future__ import annotations
@@ -29,37 +29,36 @@ Level = bool | int | float | str  # of a factor
 MEASURED: Purpose = "measured"
 
 CONTROL: Purpose = "control"  # a baseline without the observers
-EXTRA: Purpose = "extra"  # for an observer that disturbs much; never in statistics
+EXTRA: Purpose = "extra"  # for an observer that disturbs much; excluded from statistics
 
 BASELINE = "baseline"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """What was asked of trials, but for workload and middleware."""
+    """The settings of trials, without workload and middleware."""
 
     executor: str | None = None
-    """What replaced every executor of the graph, "multi_threaded:4" with a number of threads; null: as the graph
-    says."""
+    """The executor that replaced every executor of the graph, \"multi_threaded:4\" with a number of threads;
+    null: as in the graph."""
     ipc: str | None = None
-    """Whether intra-process delivery was asked for, on or off; null: not recorded."""
+    """Whether intra-process delivery was requested, on or off; null: not recorded."""
     pass_by: str | None = None
-    """What replaced the way of every publisher to hand over its messages, shared, unique or loaned; null: as the graph
-    says."""
+    """How every publisher passes its messages, shared, unique or loaned; null: as in the graph."""
     conditions: tuple[str, ...] = ()
     """Empty for the baseline."""
     mitigations: tuple[str, ...] = ()
-    """Those of the conditions that help instead of disturbing."""
+    """The mitigations among the conditions."""
     treatment: str | None = None
-    """Name of the combination of conditions and their levels; baseline has none. Null in runs from before there were
-    treatments, and in foreign ones."""
+    """Name of the combination of conditions and their levels; baseline has none. Null in runs from before
+    treatments existed, and in foreign ones."""
     condition_parameters: Mapping[str, Any] = field(default_factory=dict)
     """Parameters of each condition, by its label."""
     factors: Mapping[str, Level] = field(default_factory=dict)
     """Levels of the factors, by their paths."""
     observers: tuple[str, ...] = ()
     purpose: Purpose | None = None
-    """control: a baseline without the observers; extra: never in statistics. Null in foreign runs."""
+    """control: a baseline without the observers; extra: excluded from statistics. Null in foreign runs."""
 
     def key(self, middleware: str | None) -> str:
         """Equal for treatments, trials and results that belong together within a workload and a variant."""
@@ -69,20 +68,20 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class Circumstances(Asked):
-    """Under which trials ran; those that have the same ones make one result."""
+    """The circumstances of trials; trials with equal circumstances make one result."""
 
     workload: str
     middleware: str | None
-    """Joined with + where each process of the graph has its own. Null where a foreign run does not say."""
+    """Joined with + if each process of the graph has its own. Null if a foreign run lacks it."""
     phase: str | None = None
-    """Where in their periods the timers ticked: as_created, aligned, staggered or random, or several as
-    "aligned+random"; null: there are none, or none is known."""
+    """The phase of the timers: as_created, aligned, staggered or random, or several as \"aligned+random\"; null:
+    there are no timers, or it is unknown."""
     duration_s: float | None = None
-    """Measured time asked for, per trial. Null where a foreign run does not say."""
+    """Requested measured time per trial. Null if a foreign run lacks it."""
 
     @property
     def label(self) -> str:
-        """That of the treatment; results of older runs have the names of their conditions alone."""
+        """The label of the treatment; results of older runs only have the names of their conditions."""
         return self.treatment or " + ".join(self.conditions) or BASELINE
 
     @property
@@ -91,12 +90,12 @@ class Circumstances(Asked):
 
     @property
     def disturbances(self) -> tuple[str, ...]:
-        """The conditions that do not help."""
+        """The conditions that are not mitigations."""
         return tuple(name for name in self.conditions if name not in self.mitigations)
 
     @property
     def is_regular(self) -> bool:
-        """Whether its trials were made to be measured, and are neither controls nor extra ones."""
+        """Whether its trials are measured ones, i.e. neither controls nor extra ones."""
         return self.purpose in (None, MEASURED)
 
     @property
@@ -113,21 +112,20 @@ class Circumstances(Asked):
 
     @property
     def circumstances(self) -> tuple[object, ...]:
-        """Trials of which this is equal belong to one result."""
+        """Trials with equal keys belong to one result."""
         asked = (self.conditions, self.treatment, self.observers, self.purpose)
         return (*self.variant, *asked, tuple(sorted(self.factors.items())))
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What a treatment shares with its baseline; results of one place differ in conditions and observers alone."""
+        """What a treatment shares with its baseline; results of one place differ only in conditions and observers."""
         return (*self.variant, tuple(sorted((k, repr(v)) for k, v in level_values(self.outer_factors).items())))
 
     @property
     def outer_factors(self) -> dict[str, Any]:
         """The levels of the factors that are not parameters of a condition: a baseline has them too.
 
-        A result without a condition may have levels of it all the same: one of them is 0, at which there is nothing
-        of it.
+        A result without a condition may still have levels of it: one of them is 0, at which it has no effect.
         """
         outer, inner = self._outer_names, {*self.conditions, *self.conditions_off}
         names = {path: path.partition(".")[0] for path in self.factors}
@@ -135,7 +133,7 @@ class Circumstances(Asked):
 
     @property
     def conditions_off(self) -> set[str]:
-        """The conditions that levels of factors switch off; what other levels of theirs there are mean nothing."""
+        """The conditions that levels of factors disable; their other levels then have no effect."""
         there = {*self._outer_names, *self.conditions}
         off = (path.partition(".")[0] for path, level in self.factors.items() if is_zero(level))
         return {name for name in off if name not in there}
@@ -146,14 +144,14 @@ class Circumstances(Asked):
 
 
 def as_today(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A result or trial of an older version: graphs that were run before there were phases had aligned timers."""
+    """Upgrades a result or trial of an older version: graphs that were run before phases existed had aligned timers."""
     if "phase" in document or document.get("ipc") is None:
         return document
     return {**document, "phase": ALIGNED}
 
 
 def level_values(factors: Mapping[str, Any]) -> dict[str, object]:
-    """Levels as values, so that those which say the same are equal however they were written: 0 and "0 %"."""
+    """Levels as values, so that equal ones compare equal however they were written: 0 and "0 %"."""
     return {path: level_value(level) for path, level in factors.items()}
 
 
@@ -175,13 +173,14 @@ class Lost:
 class Counts:
     sent: Count | None = None
     """Messages that subscriptions should have received, or requests that should have been replied to: each counts once
-    per subscription of its topic that wants it. sent = received + lost. Null where a side's last word is not known."""
+    per subscription of its topic that wants it. sent = received + lost. Null if the last report of a side is missing.
+    """
     filtered: Count | None = None
-    """Messages that the content filter of a subscription of their topic does not want: neither sent to it nor lost."""
+    """Messages rejected by the content filter of a subscription of their topic: neither sent to it nor lost."""
     received: Count | None = None
     """Unique messages, or replies, whose callback began."""
     received_bytes: Count | None = None
-    """Their payload, without headers. Null where the size of some of them is not known."""
+    """Their payload, without headers. Null if some of the sizes are unknown."""
     on_time: Count | None = None
     late: Count | None = None
     too_late: Count | None = None
@@ -190,29 +189,29 @@ class Counts:
     """Received after a message with a higher number."""
     duplicate: Count | None = None
     beyond_window: Count | None = None
-    """Arrived too late to tell a reordered message from a duplicate; not part of received."""
+    """Arrived too late to distinguish a reordered message from a duplicate; not part of received."""
     published: Count | None = None
     """Messages, or requests, written, each counted once."""
     not_sent: Count | None = None
-    """Ticks that a timer with overrun `skip` left out."""
+    """Ticks skipped by a timer with overrun `skip`."""
     write_errors: Count | None = None
     publish_delay_ns: Distribution | None = None
     publish_call_ns: Distribution | None = None
     dispatch_ns: Distribution | None = None
     work_ns: Distribution | None = None
     serialize_ns: Distribution | None = None
-    """Encoding a message, within publish(); null where messages are encoded once, or the middleware does it."""
+    """Encoding a message, within publish(); null if messages are encoded once, or by the middleware."""
     deserialize_ns: Distribution | None = None
     """Decoding it, before the callback; likewise."""
 
     @property
     def times_ns(self) -> Distribution | None:
-        """From sending to the callback of what was received; null where there are counts alone."""
+        """From sending to the callback, of received messages; null if there are only counts."""
         return None
 
     @property
     def all_lost(self) -> int | None:
-        """Null where a class is not known."""
+        """Null if a class is unknown."""
         return added(self.lost.classes)
 
 
@@ -233,14 +232,14 @@ class EdgeResult(Totals):
     """One publisher, topic and subscription; publish_delay_ns and publish_call_ns are the publisher's."""
 
     publisher: str | None
-    """The node, relative to the root namespace: montreal, robot/montreal. Likewise below. Null where a foreign run does
-    not say."""
+    """The node, relative to the root namespace: montreal, robot/montreal. Likewise below. Null if a foreign run
+    lacks it."""
     topic: str
     subscription: str
     size_bytes: Count | None
     """Payload without header."""
     frequency_hz: float | None
-    """Of the publishing timer; 0 or null where a reaction publishes."""
+    """Period of the publishing timer; 0 or null if a reaction publishes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,18 +251,19 @@ class ServiceResult(Counts):
     """The node, relative to the root namespace; likewise the server."""
     service: str
     server: str | None
-    """Null where a foreign run does not say."""
+    """Null if a foreign run lacks it."""
     size_bytes: Count | None = None
     """Payload of a reply without header."""
     frequency_hz: float | None = None
-    """Of the timer that asks."""
+    """Period of the requesting timer."""
     round_trip_ns: Distribution | None = None
-    """From the stamp of the request to the callback of its reply; of the result of an action from that of its goal."""
+    """From the stamp of the request to the callback of its reply; for the result of an action, from the stamp of
+    its goal."""
     round_trip_response_ns: Distribution | None = None
     """From the intended time of the request to the callback of its reply."""
     answers: Mapping[str, Count] | None = None
-    """Of what an action consists of: what the replies said (accepted, rejected; succeeded, aborted, canceled,
-    unknown), how often. Null of services."""
+    """For the parts of an action: how often replies had each content (accepted, rejected; succeeded, aborted,
+    canceled, unknown). Null for services."""
 
     @property
     def times_ns(self) -> Distribution | None:
@@ -272,16 +272,16 @@ class ServiceResult(Counts):
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessResources:
-    """What one process used in the measured part; null where it was not sampled."""
+    """The resources that one process used in the measured part; null if it was not sampled."""
 
     process: str
     cpu_percent_mean: float | None = None
     rss_kb_max: Count | None = None
     minor_faults: Count | None = None
-    """Page faults without, and major ones with, reading from storage; of several trials the most of one."""
+    """Page faults without, and major ones with, reading from storage; for several trials, the largest count."""
     major_faults: Count | None = None
     cpu_percent_of_machine: float | None = None
-    """CPU use in percent of all CPUs of the machine; of runs of other programs alone."""
+    """CPU use in percent of all CPUs of the machine; only for runs of other programs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,28 +294,28 @@ class Resources:
     """Of the largest process."""
     processes: tuple[ProcessResources, ...] = ()
     cpu_percent_of_machine: float | None = None
-    """CPU use in percent of all CPUs of the machine; of runs of other programs alone."""
+    """CPU use in percent of all CPUs of the machine; only for runs of other programs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadGroup:
-    """Threads of one process with one name that are scheduled alike, as the kernel says it."""
+    """Threads of one process with the same name and scheduling, as reported by the kernel."""
 
     process: str
     name: str
     role: str
     """executor, middleware, perflab or tracer."""
     asked: Mapping[str, Any] | None
-    """What the graph or the command line asked for; null: nothing."""
+    """What the graph or the command line requested; null: nothing."""
     policy: str
-    """As chrt(1) names it: OTHER, FIFO, RR, BATCH, IDLE, DEADLINE."""
+    """As named by chrt(1): OTHER, FIFO, RR, BATCH, IDLE, DEADLINE."""
     priority: int
-    """Real-time priority; 0 with the others."""
+    """Real-time priority; 0 for the other policies."""
     cpus: tuple[int, ...]
-    """Those it may run on."""
+    """CPUs that they may use."""
     tids: tuple[int, ...]
     runtime_ns: Count | None = None
-    """Of DEADLINE, as the next two; null with the others."""
+    """For DEADLINE, like the next two; null for the others."""
     deadline_ns: Count | None = None
     period_ns: Count | None = None
 
@@ -329,22 +329,22 @@ class ThreadGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class AllocationSite:
-    """From where threads of one name of one process allocated memory in the measured part."""
+    """Call sites where threads of one name of one process allocated memory in the measured part."""
 
     process: str
     thread: str | None
-    """Null of one that had ended."""
+    """Null if the thread had ended."""
     role: str
     """executor, middleware or tracer."""
     count: Count
     bytes: Count
     frames: tuple[str, ...]
-    """The callers, the innermost first: functions, or object+offset where the object does not name them."""
+    """The callers, the innermost first: functions, or object+offset if the object has no name for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Passing:
-    """How the messages of one publisher went."""
+    """How the messages of one publisher were delivered."""
 
     node: str
     topic: str
@@ -353,17 +353,17 @@ class Passing:
     intra_process: Count
     """Subscriptions reached without the middleware."""
     copies: Count
-    """Of each message, made for them."""
+    """Copies of each message made for them."""
     middleware: Count
     """Readers reached through the middleware."""
     loaned: bool
-    """Written into memory that the middleware lent."""
+    """Written into memory loaned by the middleware."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Discovery:
     """From the creation of the participant until all others were found and all endpoints matched, in the slowest
-    process; null where the middleware does not tell."""
+    process; null if the middleware does not report it."""
 
     participants: int | None = None
     endpoints: int | None = None
@@ -374,7 +374,7 @@ class Recovery:
     """A process that crashed and came back (condition `crash`). Times begin when it was started again."""
 
     process: str
-    """As the files of its first life are called."""
+    """Name of the files of its first life."""
     matched_ns: int | None = None
     """Until all its endpoints were matched."""
     first_message_ns: int | None = None
@@ -385,21 +385,21 @@ class Recovery:
 
 @dataclass(frozen=True, kw_only=True)
 class Why:
-    """Why messages were late, as the trace of a trial tells."""
+    """Why messages were late, from the trace of a trial."""
 
     sentence: str
     limit: str
-    """What late means here, in words."""
+    """The definition of late, in words."""
     messages: Count
     late: Count
     total_ns: int | None
-    """Of all late messages, from when they were due."""
+    """Sum over all late messages, from their due time."""
     unknown_ns: int | None = None
     unknown_percent: float | None = None
     causes: tuple[Mapping[str, Any], ...] = ()
-    """By cause, as `causes` of `perflab trace why --json`."""
+    """By cause, like `causes` of `perflab trace why --json`."""
     totals: tuple[Mapping[str, Any], ...] = ()
-    """By cause and who, the first of `totals` there."""
+    """By cause and thread, the first of `totals` there."""
     quality: tuple[str, ...] = ()
 
 
@@ -409,19 +409,19 @@ class Judged:
 
     criterion: str
     met: bool | None
-    """Null where the metric was not measured: the trial did not meet it either."""
+    """Null if the metric was not measured: then the trial did not meet the criterion, either."""
     words: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """CPU time of all processes between the two ends of the measured part, by the role of threads (`ended`: threads
-    that ended within it), and what the processor counted."""
+    """CPU time of all processes between the two ends of the measured part, by role of threads (`ended`: threads that
+    ended within it), and the processor's counters."""
 
     cpu_ns: Count
     roles: Mapping[str, int]
     cycles: Count | None = None
-    """Null where not counted; `cycles_reason` says why."""
+    """Null if not counted; `cycles_reason` says why."""
     cycles_reason: str | None = None
     instructions: Count | None = None
     instructions_reason: str | None = None
@@ -433,27 +433,27 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemCounts:
-    """What the operating system counted in the measured part, over all processes of the workload with perflab's own
-    threads in them; null where it does not tell, and `reasons` says why, by field."""
+    """Counters of the operating system in the measured part, over all processes of the workload including perflab's own
+    threads in them; null if it has none, and `reasons` gives the reason by field."""
 
     minor_faults: Count | None = None
     """Page faults without, and major ones with, reading from storage."""
     major_faults: Count | None = None
     block_inputs: Count | None = None
-    """Read from storage, in blocks of 512 bytes; outputs likewise written."""
+    """Read from storage, in blocks of 512 bytes; outputs likewise for writes."""
     block_outputs: Count | None = None
     signals: Count | None = None
     voluntary_switches: Count | None = None
     involuntary_switches: Count | None = None
     socket_drops: Count | None = None
-    """Datagrams that sockets of the processes had no room for."""
+    """Datagrams for which sockets of the processes had no room."""
     wire_bytes: Count | None = None
-    """Sent over all interfaces of the network namespace, the loopback too, by whatever program is in it."""
+    """Sent over all interfaces of the network namespace, including the loopback, by any program in it."""
     wire_packets: Count | None = None
     tcp_retransmissions: Count | None = None
-    """Segments, of the network namespace likewise."""
+    """Segments, also of the network namespace."""
     retransmitted_bytes: Count | None = None
-    """What the middleware sent again, from the beginning of each process to its end."""
+    """Messages that the middleware sent again, during the whole life of each process."""
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -465,8 +465,8 @@ class RoleShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Families:
-    """Shares of the CPU time (docs/profiling.md), from 0 to 1: `shares` of each family, `groups` of several together
-    (application, executor, rcl, rmw, dds, kernel, other), `by_role` the same for the threads of a role."""
+    """Shares of the CPU time (docs/profiling.md), from 0 to 1: `shares` by family, `groups` of families (application,
+    executor, rcl, rmw, dds, kernel, other), `by_role` the same for the threads of a role."""
 
     samples: Count
     titles: Mapping[str, str]
@@ -475,7 +475,7 @@ class Families:
     by_role: Mapping[str, RoleShare]
     warnings: tuple[str, ...] = ()
     trial: int | None = None
-    """Whose they are, where they stand in executor_costs."""
+    """The treatment that they belong to, in executor_costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -493,22 +493,22 @@ class PhaseRow:
 
 @dataclass(frozen=True, kw_only=True)
 class Phases:
-    """What executor threads did, all of them together; as `perflab trace executor` tells of each (docs/tracing.md). CPU
-    time is null where the scheduler's events are missing or cover too little, and `reason` says so. Shares from 0 to 1,
-    of CPU time."""
+    """What the executor threads did, all of them together; `perflab trace executor` shows each (docs/tracing.md). CPU
+    time is null if the scheduler's events are missing or cover too little, and `reason` says so. Shares from 0 to 1, of
+    CPU time."""
 
     threads: Count
     reason: str | None
     rows: tuple[PhaseRow, ...]
     trial: int | None = None
-    """Whose they are, where they stand in executor_costs."""
+    """The treatment that they belong to, in executor_costs."""
 
 
-SLOPE_FROM_S = 5  # seconds: of fewer a slope over them would be mostly chance
+SLOPE_FROM_S = 5  # seconds: over fewer, a slope would be mostly chance
 
 
 class HasCounts(Protocol):
-    """What a trial and a result share: what was counted on topics and of services."""
+    """The fields common to a trial and a result: counts on topics and services."""
 
     @property
     def totals(self) -> Totals: ...
@@ -525,17 +525,17 @@ class CpuHolder:
     """A thread that had the CPU while another one waited for it."""
 
     process: str | None
-    """Null of a thread of the kernel, or where it is not known."""
+    """Null for a thread of the kernel, or if unknown."""
     pid: Count | None = None
     tid: Count
     name: str
     policy: str | None
-    """As chrt(1) names it; of a trace alone its priority as people set it, e.g. RT 90, which is FIFO or RR."""
+    """As named by chrt(1); from a trace alone, its priority as people set it, e.g. RT 90, which is FIFO or RR."""
     priority: Count | None
     """Real-time priority; null without one."""
     cpu: Count | None
     share: Share
-    """Of the time that the other one waited, from 0 to 1."""
+    """Share of the other thread's waiting time, from 0 to 1."""
 
     @property
     def words(self) -> str:
@@ -552,16 +552,16 @@ def _scheduled(policy: str | None, priority: int | None) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class LockWaiter:
-    """A thread that waits for a lock which a starved thread of its process holds."""
+    """A thread that waits for a lock held by a starved thread of its process."""
 
     process: str | None
-    """Null where no event of a trace says its name."""
+    """Null if no event of a trace has its name."""
     tid: Count
     name: str
     policy: str | None
     priority: Count | None
     address: str
-    """Of the lock, in the memory of the process."""
+    """Address of the lock in the process's memory."""
 
     @property
     def words(self) -> str:
@@ -571,27 +571,27 @@ class LockWaiter:
 
 @dataclass(frozen=True, kw_only=True)
 class StarvedThread:
-    """A thread that was ready to run, and did not get a CPU for most of the time it was looked at, or for long."""
+    """A thread that was ready to run, and did not get a CPU for most of the observed time, or for long."""
 
     process: str | None
-    """Null of a thread of the kernel, or where it is not known."""
+    """Null for a thread of the kernel, or if unknown."""
     tid: Count
     name: str
     role: str | None = None
-    """executor, middleware, perflab or tracer; kernel; null where it is not known."""
+    """executor, middleware, perflab or tracer; kernel; null if unknown."""
     policy: str | None
     priority: Count | None
     cpus: tuple[int, ...]
-    """Those it may use; of a trace those it waited for."""
+    """CPUs that it may use; from a trace, those that it waited for."""
     waiting_share: Share
-    """Of the time it was looked at, from 0 to 1."""
+    """Share of the observed time, from 0 to 1."""
     longest_ns: Count | None = None
-    """Its longest wait; null where no trace tells."""
+    """Its longest wait; null without a trace."""
     holders: tuple[CpuHolder, ...] = ()
-    """Who had these CPUs meanwhile, the longest first."""
+    """The threads that had these CPUs meanwhile, the longest first."""
     lock_waiters: tuple[LockWaiter, ...] | None = None
-    """Who waited for a lock that it held: at the end of the look, or of a trace while it starved; null where that is
-    not known."""
+    """Threads that waited for a lock that it held: at the end of the observation, or in a trace while it
+    starved; null if unknown."""
 
     @property
     def words(self) -> str:
@@ -601,7 +601,7 @@ class StarvedThread:
         if self.longest_ns is None:
             waited = f"which waited {100 * self.waiting_share:.0f} % of the time"
         else:
-            waited = f"which could run and did not for {format_duration(self.longest_ns / NS_PER_S)}"
+            waited = f"which was ready but did not run for {format_duration(self.longest_ns / NS_PER_S)}"
         behind = f" behind {self.holders[0].words}" if self.holders else ""
         waiters = " and ".join(waiter.words for waiter in self.lock_waiters or ())
         lock = f" and holds a lock that {waiters} waited for" if waiters else ""
@@ -610,109 +610,109 @@ class StarvedThread:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialEnd:
-    """Where a trial stood in the plan and how it ended, as trial.json and the summary say."""
+    """A trial's place in the plan and how it ended, as in trial.json and the summary."""
 
     order: Ordinal
-    """Where it stood in the plan."""
+    """Its place in the plan."""
     block: Ordinal | None = None
     """Repetition of the whole plan."""
     purpose: Purpose | None = None
     after: str | None = None
     """The disturbing treatment that ran right before this trial."""
     own_outcome: OwnOutcome | None = None
-    """What the kind of workload says of it beside that."""
+    """Further words from the kind of workload."""
     reason: str | None = None
     interrupted: bool = False
-    """A signal ended perflab in this trial, which is no fault of anybody; its outcome is harness_error."""
+    """A signal ended perflab in this trial, which is not an error; its outcome is harness_error."""
     drain: Drained | None = None
-    """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the bound was
-    reached; null if it did not come to that."""
+    """How the wait for the last messages ended: everything had arrived, nothing moved for a while, or the limit
+    was reached; null if the trial ended before."""
     machine: Machine | None = None
-    """What the machine did beside it; null where that was not recorded, or time was virtual."""
+    """The machine's other activity; null if it was not recorded, or time was virtual."""
     starved: tuple[StarvedThread, ...] = ()
-    """Where the workload failed because it did not come on: its threads and the kernel's that got no CPU then."""
+    """If the workload failed because it made no progress: its threads, and the kernel's, that got no CPU then."""
     criteria: tuple[Judged, ...] = ()
     evidence: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What each condition promised and achieved, by its label (docs/conditions.md)."""
     messages: Mapping[str, Any] | None = None
-    """Of a command: `source` of the figures of its messages (trace), or null with the `reason`; docs/formats.md,
-    section 6. Null for a graph."""
+    """For a command: `source` of the figures of its messages (trace), or null with the `reason`;
+    docs/formats.md, section 6. Null for a graph."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialFacts(TrialEnd):
-    """How a trial went, apart from its messages."""
+    """The course of a trial, without its messages."""
 
     outcome: Outcome
     measured_s: float | None = None
     latency_slope_ns_per_s: float | None = None
-    """How the mean latency of a second changed over the measured part; null of fewer than 5 s."""
+    """How the mean latency of a second changed over the measured part; null for fewer than 5 s."""
     rss_slope_kb_per_s: float | None = None
     """Likewise the resident memory of all processes together, in kB of 1024 bytes."""
     """How much of the measured part its records cover."""
     discovery_ns: Discovery = Discovery()
     first_message_ns: int | None = None
-    """From when the first message of all, of the warm-up too, was due to its callback, on the slowest edge."""
+    """From when the first message of all, including the warm-up, was due until its callback, on the slowest edge."""
     recoveries: tuple[Recovery, ...] = ()
-    """Of processes that a condition let crash."""
+    """Processes that a condition crashed."""
     allocations: Count | None = None
-    """Calls that allocate, in the measured part, of all threads but the instrument's."""
+    """Calls that allocate, in the measured part, of all threads but perflab's own."""
     allocation_sites: tuple[AllocationSite, ...] | None = None
-    """Those that allocated most often, of the observer `allocations:call_sites=on`; null without it."""
+    """The most frequent call sites, from the observer `allocations:call_sites=on`; null without it."""
     why: Why | None = None
-    """Null where the trial was not traced, or it cannot be told."""
+    """Null if the trial was not traced, or it is unknown."""
     run_s: float | None = None
-    """How long a command ran that ends by itself."""
+    """How long a command that ends by itself ran."""
     cost: Cost | None = None
-    """Null where it was not recorded."""
+    """Null if it was not recorded."""
     system: SystemCounts | None = None
     """Null where it was not recorded."""
     ticks_per_s: float | None = None
-    """Of the workload's timers by their schedule, where no message was received; else null."""
+    """Ticks that the workload's timers had due, if no message was received; else null."""
     families: Families | None = None
-    """Of a trial with the observer cpu_profile."""
+    """From a trial with the observer cpu_profile."""
     phases: Phases | None = None
-    """Of a trial with the observer tracing."""
+    """From a trial with the observer tracing."""
     paths: tuple[PathResult, ...] | None = None
-    """The named paths that its trace was asked for; null where it was not traced, or asked for none."""
+    """The named paths evaluated in its trace; null if it was not traced, or none were requested."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trial(TrialFacts):
     trial: Ordinal
     measured: bool | None = None
-    """Ran to its end with everything in effect, and so enters the statistics; a trial that only missed a criterion of
-    success does. Null in summaries that know successes alone."""
+    """Whether it ran to its end with everything in effect, and so enters the statistics; a trial that only
+    missed a criterion of success does. Null in summaries that record only successes."""
     complete: bool = False
-    """Every process wrote its final checkpoint."""
+    """Whether every process wrote its final checkpoint."""
     totals: Totals = Totals()
     resources: Resources = Resources()
     services: tuple[ServiceResult, ...] = ()
     observed_ns: Mapping[str, Distribution] = field(default_factory=dict)
-    """The times that observers recorded, by the names of their metrics."""
+    """The times that observers recorded, by metric name."""
     key_figures: Mapping[str, KeyFigureResult] = field(default_factory=dict)
-    """Those that the graph declares, by name (docs/reference_graph.md)."""
+    """Figures that the graph declares, by name (docs/reference_graph.md)."""
 
     @property
     def edges(self) -> tuple[EdgeResult, ...]:
-        """Only a result tells of single edges."""
+        """Only a result has single edges."""
         return ()
 
     @property
     def is_measured(self) -> bool:
-        """Whether its figures are those of a whole trial, which may have missed a criterion of success."""
+        """Whether its figures cover a whole trial, which may have missed a criterion of success."""
         return self.outcome == SUCCESS if self.measured is None else self.measured
 
     @property
     def ended(self) -> str:
-        """Its outcome in words, by the name of the kind of workload where that has one."""
+        """Its outcome in words, with the kind of workload's own name if there is one."""
         return INTERRUPTED if self.interrupted else (self.own_outcome or self.outcome).words
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """What the totals, edges and resources of this result cover: its measured trials, or where there is none all that
-    recorded anything."""
+    """Which trials the totals, edges and resources of this result cover: its measured trials, or if there is none, all
+    with records."""
 
     trials_merged: Count
     complete: bool
@@ -720,7 +720,7 @@ class Coverage:
 
 @dataclass(frozen=True, kw_only=True)
 class Result(Circumstances):
-    """Trials under the same circumstances, and their figures together."""
+    """Trials under the same circumstances, and their combined figures."""
 
     trials: Ordinal
     outcomes: Outcomes
@@ -728,21 +728,22 @@ class Result(Circumstances):
     totals: Totals
     trials_detail: tuple[Trial, ...]
     intervals: Mapping[str, Median] = field(default_factory=dict)
-    """By metric (latency.p99): the median over the trials, one value each, with its interval."""
+    """By metric (latency.p99): the median over the trials, with one value each, and its interval."""
     services: tuple[ServiceResult, ...] = ()
     """One per client and service; not part of the totals."""
     edges: tuple[EdgeResult, ...] = ()
     key_figures: Mapping[str, KeyFigureResult] = field(default_factory=dict)
-    """Those that the graph declares, by name (docs/reference_graph.md)."""
+    """Figures that the graph declares, by name (docs/reference_graph.md)."""
     resources: Resources = Resources()
     observed_ns: Mapping[str, Distribution] = field(default_factory=dict)
-    """The times that observers recorded, by the names of their metrics."""
+    """The times that observers recorded, by metric name."""
     threads: tuple[ThreadGroup, ...] | None = None
-    """How threads were scheduled, as read back from the kernel in the first trial merged; null where not recorded."""
+    """The scheduling of threads, as read back from the kernel in the first merged trial; null if not recorded."""
     passing: tuple[Passing, ...] | None = None
-    """How the messages of each publisher went in the first trial merged; null where not recorded."""
+    """How the messages of each publisher were delivered in the first merged trial; null if not recorded."""
     objectives: Mapping[str, ObjectiveResult] = field(default_factory=dict)
-    """By measure (median, p99, max, misses), of the named paths of its trials; empty where none was traced with any."""
+    """By measure (median, p99, max, misses), from the named paths of its trials; empty if no trace was evaluated
+    for any."""
 
     @property
     def entering(self) -> list[Trial]:
@@ -753,8 +754,7 @@ class Result(Circumstances):
 
     @property
     def merged(self) -> list[Trial]:
-        """The trials whose figures this result holds together: those that were measured, and where there is none, all
-        that recorded anything."""
+        """The trials whose figures this result combines: the measured ones, or if there are none, all with records."""
         return [t for t in self.trials_detail if t.is_measured] or [t for t in self.trials_detail if has_records(t)]
 
 
@@ -762,17 +762,17 @@ def has_records(trial: Trial) -> bool:
     return bool(trial.services) or any(n is not None for n in (trial.totals.received, trial.totals.published))
 
 
-# -- counts over topics and services, which no total holds together --------------------------------------------------
+# -- counts over topics and services, which no total includes together ------------------------------------------------
 
 
 def owners(measured: HasCounts) -> list[Counts]:
-    """What has counts: the topics together, as far as there are any, and each service."""
+    """Everything with counts: all topics together, if there are any, and each service."""
     topics = measured.totals.received is not None or measured.edges
     return [*([measured.totals] if topics else []), *measured.services]
 
 
 def counted(measured: HasCounts, count: Callable[[Counts], int | None]) -> int | None:
-    """A count over all topics and services; None where one of them is not known."""
+    """A count over all topics and services; None if one of them is unknown."""
     return added([count(owner) for owner in owners(measured)])
 
 
@@ -785,14 +785,14 @@ def expected(measured: HasCounts) -> int | None:
 
 
 def least_lost(*counts: Counts) -> int | None:
-    """All losses of these; where a class is not known at least so many, and None rather than 0."""
+    """All losses of these; if a class is unknown, the known ones as a lower bound, and None rather than 0."""
     classes = [n for owner in counts for n in owner.lost.classes]
     known = [n for n in classes if n is not None]
     return sum(known) if (known and len(known) == len(classes)) or any(known) else None
 
 
 def added(values: Iterable[Value | None]) -> Value | None:
-    """The sum; None where there is no value or one is not known."""
+    """The sum; None if there is no value or one is unknown."""
     total: Value | None = None
     for value in values:
         if value is None:
@@ -802,6 +802,6 @@ def added(values: Iterable[Value | None]) -> Value | None:
 
 
 def largest(values: Sequence[int | None]) -> int | None:
-    """The largest; None where there is no value or one is not known."""
+    """The largest; None if there is no value or one is unknown."""
     known = [value for value in values if value is not None]
     return max(known) if known and len(known) == len(values) else None

@@ -1,4 +1,4 @@
-"""Whether the results of a run can be trusted: a grade, and the reasons for it."""
+"""Whether the results of a run can be trusted: a grade, and its reasons."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GRADES: Mapping[Grade, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing that results were judged by."""
+    """One criterion by which results were judged."""
 
     kind: Literal["rough", "planned", "rule", "invalid", "machine", "spread", "comparisons", "carry_over"]
     grade: Grade
@@ -25,7 +25,7 @@ class Reason:
     details: tuple[str, ...] = ()
     """Which trials, and why."""
     more: tuple[str, ...] = ()
-    """All of them, where `details` are examples."""
+    """The number of all, if `details` are examples."""
 
     @property
     def sign(self) -> str:
@@ -38,7 +38,7 @@ class Trust:
 
     @property
     def grade(self) -> Grade:
-        """That of the worst reason."""
+        """The grade of the worst reason."""
         order = list(GRADES)
         return max((reason.grade for reason in self.reasons), key=order.index, default="warn")
 

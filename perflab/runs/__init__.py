@@ -1,1 +1,1 @@
-"""A run on disk: its directory, what its trials left there, and how both are read again."""
+"""A run on disk: its directory, its trials' files, and how to read both."""

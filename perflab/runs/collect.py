@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Collected:
-    """A trial's data, the records they came from, and what was not whole about these."""
+    """A trial's data, their records, and what was incomplete in these."""
 
     data: TrialData
     processes: tuple[ProcessRecords, ...]
@@ -73,7 +73,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class _Lives:
-    """The processes of a trial, of which some may have crashed and come back as others."""
+    """The processes of a trial, some of which may have crashed and been replaced."""
 
     first: tuple[ProcessRecords, ...]
     last: tuple[ProcessRecords, ...]
@@ -90,7 +90,7 @@ class _Lives:
         )
 
     def over_all(self, cost: ProcessCost | None, from_ns: int | None, until_ns: int | None) -> ProcessCost | None:
-        """What a process cost, over all of the measured part, also of one that did not live through it."""
+        """The cost of a process over the whole measured part, even if it did not live through it."""
         partial = {p.name for p in self.crashed} | ({p.name for p in self.last} - {p.name for p in self.first})
         if cost is None or from_ns is None or until_ns is None or cost.process not in partial:
             return cost
@@ -98,7 +98,8 @@ class _Lives:
 
 
 def expected_of(directory: TrialDirectory, workload: UsedWorkload) -> tuple[list[EdgeKey], list[ServiceKey]]:
-    """The edges and services of a trial's graph: the run's, or of a generated one what the trial itself was given.
+    """The edges and services of a trial's graph: the run's, or for a generated one the graph that the trial itself
+    received.
 
     Raises one of DAMAGE, OSError.
     """
@@ -118,9 +119,9 @@ def collect(
     services: Sequence[ServiceKey] = (),
     figures: Sequence[KeyFigure] = (),
 ) -> Collected:
-    """Reads the records of a trial and draws up its accounts, those of the workload's own processes.
+    """Reads the records of a trial and computes its accounts, from those of the workload's own processes.
 
-    A success whose records do not add up, or are not complete, becomes a harness_error that says where.
+    A success with contradictory or incomplete records becomes a harness_error with the place of the error.
     """
     trial = trial.ended
     notes: list[str] = []
@@ -164,7 +165,7 @@ def collect(
     try:
         observed = observed_times(directory, trial, processes)
     except (HistogramError, OSError, *DAMAGE) as error:
-        problem = problem or f"what an observer recorded is damaged: {one_line(str(error))}"
+        problem = problem or f"an observer's records are damaged: {one_line(str(error))}"
     data = TrialData(
         **models.shared(TrialData, trial)
         | {
@@ -208,10 +209,10 @@ def collect(
 
 
 def _remarks(directory: TrialDirectory, trial: TrialFile, threads: Sequence[ThreadGroup]) -> list[str]:
-    """What the observers of a trial say of what they recorded."""
+    """The observers' remarks on their records of a trial."""
     said = []
     for kind in _observers(trial):
-        with contextlib.suppress(BadInput, OSError, *DAMAGE):  # that it is damaged is said elsewhere
+        with contextlib.suppress(BadInput, OSError, *DAMAGE):  # the damage is reported elsewhere
             said += [f"{OF_OBSERVER}{kind.name}: {words}" for words in kind.remarks(directory.path, threads)]
     return said
 
@@ -222,7 +223,7 @@ def _observers(trial: TrialFile) -> list[type[Observer]]:
 
 
 def _not_set(processes: Sequence[ProcessRecords]) -> list[str]:
-    """What their middlewares say that perflab could not set, where it sets the same for all others; each once."""
+    """Settings that perflab could not make in their middlewares, but makes in all others; without duplicates."""
     said: dict[str, None] = {}
     for process in processes:
         middleware = (process.process or {}).get("middleware") or {}
@@ -234,7 +235,7 @@ def _not_set(processes: Sequence[ProcessRecords]) -> list[str]:
 
 
 def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
-    """The summary of a run that wrote none, rebuilt from whatever its trials recorded, and what to say about it."""
+    """The summary of a run that wrote none, rebuilt from the records of its trials, with remarks."""
     manifest = run.read_manifest()
     notes: list[str] = []
     trials: list[TrialData] = []
@@ -249,7 +250,8 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
                 continue
             try:
                 collected = collect(directory, file, *expected_of(directory, manifest.workload), figures)
-                # What only calculation finds, or is of another type than a summary can hold, is of this trial.
+                # Values that only a calculation rejects, or with a type that a summary cannot hold, belong to this
+                # trial.
                 models.read(Summary, models.as_json(summarize(manifest.run, [collected.data], planned_trials=1)))
             except DAMAGE as error:
                 damaged.append(f"{directory.path} is damaged: {type(error).__name__}: {error}")
@@ -277,7 +279,7 @@ def collect_run(run: RunDirectory) -> tuple[Summary, list[str]]:
 
 
 def as_designed(summary: Summary, treatments: Sequence[DesignedTreatment]) -> Summary:
-    """With the results in the order of the design: they appear as their first trials ran."""
+    """With the results in design order; they appear in the order of their first trials."""
     places = {treatment.key(treatment.middleware): n for n, treatment in enumerate(treatments)}
     results = sorted(summary.results, key=lambda result: places.get(result.key(result.middleware), len(places)))
     return replace(summary, results=tuple(results))
@@ -291,7 +293,7 @@ def with_answers(
     cpus: int | None,
     looks: Looks | None = None,
 ) -> Summary:
-    """With what the experiment asked for: comparisons, curves over its factors, or the breaking point it searched."""
+    """With the experiment's analysis: comparisons, curves over its factors, or the breaking point it searched."""
     figures = trials[0].key_figures if trials else ()
     kinds = key_figures.kinds(figures)
     if document.breaking_point is not None:
@@ -299,7 +301,7 @@ def with_answers(
 
         asked = document.breaking_point
         goal = breaking_point.goal_of_document(document, asked, cpus, kinds)
-        # Levels that were tried once or twice are compared by the search, and by nothing else.
+        # The search compares levels that were tried once or twice; findings do not.
         return replace(
             summary,
             results=tuple(sorted(summary.results, key=lambda r: _place_of(goal, r))),
@@ -326,7 +328,7 @@ def with_answers(
 
 
 def _place_of(goal: Goal, result: Result) -> float:
-    """Of a result among those of a search: baselines first, then by level."""
+    """Sort key of a result of a search: baselines first, then by level."""
     level = result.factors.get(goal.factor)
     return float("-inf") if level is None else goal.number(level)
 
@@ -343,7 +345,7 @@ def with_findings(
     """With the results compared in these metrics; a single trial has no findings. `margin` 0.05: a factor of 1.05."""
     if sum(result.trials for result in summary.results) < 2:
         return summary
-    from perflab.statistics import findings  # scipy takes a second to import, and most commands need none of it
+    from perflab.statistics import findings  # scipy takes a second to import, and most commands do not need it
 
     results = tuple(replace(r, intervals=findings.intervals(r, metrics, 1 - alpha)) for r in summary.results)
     found = findings.find(results, alpha=alpha, margin=margin, metrics=metrics, seed=seed, looks=looks)
@@ -351,7 +353,7 @@ def with_findings(
 
 
 def metrics_of(results: Sequence[Result], document: Document, figures: Mapping[str, str] | None) -> tuple[Metric, ...]:
-    """Those that were asked for; else the usual ones, with how long it ran of a command that ends by itself."""
+    """The requested ones; else the usual ones, with the running time of a command that ends by itself."""
     ends = any(t.run_s is not None for result in results for t in result.trials_detail)
     found = metrics_asked(document, figures)
     return (METRICS["run_time"], *found) if ends and not document.statistics.metrics else found
@@ -378,23 +380,23 @@ def _read(
 
 
 def _unwanted(processes: Sequence[ProcessRecords], trial: TrialFile, notes: list[str]) -> str | None:
-    """Of messages that are none of the graph's: why a success is none."""
+    """For messages that do not belong to the graph: why a success does not count."""
     strangers, malformed, forgotten = (
         sum(int((p.checkpoint or {}).get(f"{what}_messages") or 0) for p in processes)
         for what in ("foreign", "malformed", "forgotten")
     )
     if forgotten:
         notes.append(
-            f"{forgotten} messages came after so many later ones that it is not known any more when they were due; "
-            "they are counted as lost"
+            f"{forgotten} messages came after so many later ones that their due times are no longer known; they "
+            "count as lost"
         )
     if strangers and trial.outcome == SUCCESS:
         return (
-            f"{strangers} messages came from writers that are not in the graph: somebody else uses domain "
+            f"{strangers} messages came from writers that are not in the graph: another program uses domain "
             f"{trial.domain}"
         )
     if malformed and trial.outcome == SUCCESS:
-        return f"{malformed} messages are none of the type of their topic, and are in no figure"
+        return f"{malformed} messages do not have the type of their topic, and are in no figure"
     return None
 
 
@@ -410,7 +412,7 @@ def observed_times(
 
 
 def _allocations(costs: Sequence[ProcessCost | None]) -> int | None:
-    """Of all processes in the measured part; None where one did not count them."""
+    """All processes in the measured part; None if one did not count them."""
     return added(None if cost is None else cost.allocations for cost in costs) if costs else None
 
 
@@ -422,7 +424,7 @@ def _allocation_sites(processes: Sequence[ProcessRecords]) -> tuple[AllocationSi
 
 
 def _over_time(processes: Sequence[ProcessRecords], from_ns: int, until_ns: int) -> dict[str, Any]:
-    """What the samples within the measured part say of it. Raises KeyError and TypeError."""
+    """Resources from the samples within the measured part. Raises KeyError and TypeError."""
     return {
         "resources": tuple(resources_of(p.name, p.resources, from_ns, until_ns) for p in processes if p.resources),
         "latency_slope_ns_per_s": trend.of_latency([p.progress for p in processes], from_ns, until_ns),
@@ -431,7 +433,8 @@ def _over_time(processes: Sequence[ProcessRecords], from_ns: int, until_ns: int)
 
 
 def _exact(used: ProcessResources, costs: Sequence[ProcessCost | None]) -> ProcessResources:
-    """With the CPU time between the ends of the measured part, where it was recorded: samples lie a little beside."""
+    """With the CPU time between the ends of the measured part, if it was recorded: samples lie slightly beside
+    these."""
     percent = next((c.cpu_percent for c in costs if c is not None and c.process == used.process), None)
     return used if percent is None else replace(used, cpu_percent_mean=percent)
 
@@ -447,7 +450,7 @@ def _system_counts(processes: Sequence[ProcessRecords]) -> SystemCounts | None:
 
 
 def _ticks_per_s(directory: TrialDirectory, trial: TrialFile, accounts: Accounts | None) -> float | None:
-    """Of the workload's timers by their schedule, where no message counts what was done; None elsewhere."""
+    """Ticks of the workload's timers by their schedule, if no messages measure the work; None otherwise."""
     if accounts is None or any(e.received != 0 for e in accounts.edges) or accounts.services:
         return None
     for name in trial.processes:
@@ -462,7 +465,7 @@ def _ticks_per_s(directory: TrialDirectory, trial: TrialFile, accounts: Accounts
 
 
 def _families(directory: TrialDirectory, processes: Sequence[ProcessRecords]) -> Families | None:
-    """Of a trial that was profiled; None where it was not, or its profile cannot be read."""
+    """For a profiled trial; None if it was not profiled, or its profile cannot be read."""
     path = directory.path / "profile" / "profile.json"
     if not path.is_file():
         return None
@@ -485,7 +488,7 @@ def _discovery(processes: Sequence[ProcessRecords], code: str) -> int | None:
 
 
 def _first_messages(process: ProcessRecords) -> list[dict[str, int]]:
-    """Of its edges on which something came; none of records from before it was written down."""
+    """For its edges with messages; none for records from before it was recorded."""
     edges = (process.checkpoint or {}).get("edges", ())
     return [first for edge in edges if (first := edge.get("first_message")) is not None]
 
@@ -517,14 +520,14 @@ def _recoveries(trial: TrialFile, processes: Sequence[ProcessRecords]) -> tuple[
 
 
 def _threads(processes: Sequence[ProcessRecords]) -> tuple[ThreadGroup, ...] | None:
-    """All threads of the trial; None where no process recorded its own."""
+    """All threads of the trial; None if no process recorded its own."""
     if not any(p.threads for p in processes):
         return None
     return tuple(t for p in processes for t in threads_of(p.name, p.thread_states.values()))
 
 
 def _passing(processes: Sequence[ProcessRecords]) -> tuple[Passing, ...] | None:
-    """How the messages of all publishers went; None where no process recorded it."""
+    """How the messages of all publishers were delivered; None if no process recorded it."""
     found = [p.passing["publishers"] for p in processes if p.passing is not None]
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Whether the process that makes a run is there."""
+"""Whether the process that makes a run exists."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from perflab.host import Host
 from perflab.processes import Process, pid_namespace
 from perflab.results.files import Controller, Manifest
 
-# Whose perflab it is that made a run: alive, gone, or out of sight.
+# State of the perflab process that makes a run: alive, gone, or out of sight.
 RUNNING, GONE, ELSEWHERE = "running", "gone", "elsewhere"
 
 
 def controller_state(manifest: Manifest, host: Host) -> str:
-    """RUNNING, GONE or ELSEWHERE: on another machine, or among processes that cannot be seen from here."""
+    """RUNNING, GONE or ELSEWHERE: on another machine, or among processes that are not visible here."""
     controller = manifest.controller or Controller()
     recorded = manifest.host.get("hostname")
     if controller.boot_id != host.boot_id():

@@ -1,9 +1,9 @@
-"""Who starved whom in a trial that was not traced, by its records and its monitor: how long threads had waited for a
+"""Which threads starved which in an untraced trial, from its records and its monitor: how long threads had waited for a
 CPU at each reading, and how long others ran.
 
-The kernel counts a wait when it is over (`run_delay_ns`), so a reading says that a thread waited before it, not when
-exactly: a wait is given to the time since the reading before, or to as long before the reading as it took. A trace says
-it to the microsecond (`traced`).
+The kernel counts a wait when it is over (`run_delay_ns`), so a reading shows that a thread waited before it, but not
+when: a wait is assigned to the time since the previous reading, or to as long before the reading as it took. A trace
+has microsecond resolution (`traced`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Json = Mapping[str, Any]
 
 
 def starvation(directory: Path, processes: Sequence[ProcessRecords]) -> Starvation | None:
-    """None where no process recorded its threads. Raises KeyError, TypeError and ValueError for damaged records."""
+    """None if no process recorded its threads. Raises KeyError, TypeError and ValueError for damaged records."""
     if not any(process.resources for process in processes):
         return None
     others = _monitored(directory / MONITOR_FILE)
@@ -43,7 +43,7 @@ def starvation(directory: Path, processes: Sequence[ProcessRecords]) -> Starvati
 
 
 def _grown(process: ProcessRecords, figure: str) -> Iterator[tuple[int, int, int, int]]:
-    """Thread, both instants, and by how much its figure grew, from reading to reading."""
+    """Thread, both instants, and the increase of its figure, from reading to reading."""
     readings: dict[int, list[tuple[int, int]]] = {}
     for record in process.resources:
         for thread in record.get("threads") or ():
@@ -90,13 +90,12 @@ def _holders(
     begin_ns: int,
     end_ns: int,
 ) -> tuple[CpuHolder, ...]:
-    """Of the threads of the trial and of its companions those that ran on the CPUs that it may use, the longest
-    first."""
+    """The threads of the trial and of its companions that ran on the CPUs that it may use, the longest first."""
     cpus = frozenset(starved.thread_states.get(tid, {}).get("cpus") or ())
     found = []
     for ran in (*_of_workload(processes, begin_ns, end_ns), *_of_companions(others, begin_ns, end_ns)):
         theirs = tuple(ran.state.get("cpus") or ())
-        # Where it may use others as well nobody knows on which it ran.
+        # If it may use other CPUs as well, the CPU on which it ran is unknown.
         if not theirs or not cpus.issuperset(theirs) or ran.share < LEAST_HELD or ran.state["tid"] == tid:
             continue
         found.append(
@@ -140,7 +139,7 @@ def _of_companions(monitor: MonitorReader | None, begin_ns: int, end_ns: int) ->
 
 
 def _monitored(path: Path) -> MonitorReader | None:
-    """None where nothing was watched, or its file cannot be read."""
+    """None if nothing was sampled, or its file cannot be read."""
     if not path.is_file():
         return None
     reader = MonitorReader(path)

@@ -1,4 +1,4 @@
-"""Who is told how a run goes, trial by trial; what shows it to people is in perflab/report/live.py."""
+"""The interface for progress of a run, trial by trial; perflab/report/live.py shows it to people."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from perflab.results.trial import Trial
 
 @dataclass(frozen=True)
 class LiveProgress:
-    """What is known while a trial runs; of the measured part, without warm-up. None: of a command, not known yet."""
+    """The progress of a running trial, of the measured part, without warm-up. None: for a command, not known yet."""
 
     phase: str
     elapsed_ns: int
     sent: int | None
     received: int | None
     lost: int | None
-    histograms: tuple[str, ...] = ()  # of latency, one of each process
+    histograms: tuple[str, ...] = ()  # of latency, one from each process
     note: str = ""
     responses: tuple[str, ...] = ()
     published: int | None = None  # messages; `sent` counts each as often as it should be received
     received_bytes: int | None = None  # payload
-    complete_ns: int = 0  # so far into the measured part every process has told; 0: not yet
+    complete_ns: int = 0  # time in the measured part up to which every process has reported; 0: not yet
 
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One trial that is to run. `order` is its place in the plan of the whole run, from 1."""
+    """One trial to run. `order` is its place in the plan of the whole run, from 1."""
 
     order: int
     label: str  # of the treatment
@@ -34,7 +34,7 @@ class PlannedTrial:
     duration_s: float  # warm-up and measured part
     warmup_s: float = 0.0  # of these
     virtual: bool = False  # its seconds are of virtual time, which passes as fast as it can be computed
-    endless: bool = False  # it is measured until somebody stops it
+    endless: bool = False  # it is measured until it is stopped
     open: bool = False  # it ends by itself, after that duration at the latest
 
     @property
@@ -44,17 +44,17 @@ class PlannedTrial:
 
     @property
     def lasts_s(self) -> float:
-        """What it takes at least of real time."""
+        """Its minimum duration in real time."""
         return 0.0 if self.virtual or self.open else self.duration_s
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is to run. `total` counts all trials of the plan, also those that a resumed run has already."""
+    """The trials to run. `total` counts all trials of the plan, including those that a resumed run already has."""
 
     total: int
     entries: tuple[PlannedTrial, ...]
-    at_most: bool = False  # a search: which trials there will be is not known, and it may end before the last
+    at_most: bool = False  # a search: its trials are not known beforehand, and it may end before the last
     quiet_limit_s: float = 0.0  # longest wait for a quiet machine before a trial
     rough: bool = False  # made to take a minute
     adds: str | None = None  # which repetitions are added to it, as a sentence without its end; None: none are
@@ -62,20 +62,20 @@ class RunPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class FinishedTrial:
-    """A trial that is over, and how long it took in all; None: not known."""
+    """A finished trial, and its total duration; None: unknown."""
 
     trial: Trial
     took_s: float | None = None
 
 
 class Display:
-    """Gets the events of a run in order, from `begin` to `close`, which always comes. This one shows nothing."""
+    """Receives the events of a run in order, from `begin` to `close`, which always comes. This one shows nothing."""
 
     def begin(self, plan: RunPlan) -> None:
         pass
 
     def planned(self, trial: PlannedTrial) -> None:
-        """What the trial of this order will be, where the plan could not say it."""
+        """Describes the trial of this order, if the plan could not."""
 
     def trial_started(self, order: int) -> None:
         pass

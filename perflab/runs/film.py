@@ -1,4 +1,4 @@
-"""The film of a trial, read from what its programs recorded; a trial whose programs say no scene has none."""
+"""The film of a trial, from the records of its programs; a trial whose programs record no scene has none."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _KNOWN = ("joints", "desired", "tip", "planned", "considered", "lateness")
 
 
 def films_may_be(manifest: Manifest) -> bool:
-    """Only programs say what can be seen: the trials of other runs need not be looked at."""
+    """Only programs record scenes: trials of other runs need not be read."""
     return any(process.get("program") for process in manifest.workload.graph.get("processes") or ())
 
 
 def film(directory: Path) -> Film | None:
-    """Of a trial that has ended, or as far as it is. None where there is nothing to be shown, or it is damaged."""
+    """For a trial that has ended, or its progress so far. None if there is nothing to show, or it is damaged."""
     said: list[tuple[str, Json]] = []
     for path in sorted((directory / PROCESSES).glob("*.jsonl")):
         try:
@@ -60,7 +60,7 @@ def film(directory: Path) -> Film | None:
 
 def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
     """Raises one of DAMAGE."""
-    # A process that runs twice, or anew after a crash, says the same again.
+    # A process that runs twice, or again after a crash, repeats its scene.
     bodies: dict[str, Json] = {}
     marks: list[Json] = []
     tip: str | None = None
@@ -90,8 +90,8 @@ def _film(said: Iterable[tuple[str, Json]]) -> Film | None:
     planned = series.get("planned")
     made = Scene(tuple(map(_body, bodies.values())), tip, tuple(map(_mark, marks)))
     if tip is not None and tip not in bodies:
-        raise ValueError(f"the tip {tip!r} is no body")
-    made.poses({})  # whether each parent is there, and before its children
+        raise ValueError(f"the tip {tip!r} is not a body")
+    made.poses({})  # whether each parent exists, before its children
     return Film(
         made,
         series["joints"],
@@ -110,9 +110,9 @@ def _longer(known: Series | None, found: Json, process: str) -> Series:
         known = Series(columns, process=process)
     rows = tuple(tuple(map(float, row)) for row in found["rows"])
     if any(len(row) != len(columns) for row in rows):
-        raise ValueError(f"a row of {found['name']} has not {len(columns)} numbers")
+        raise ValueError(f"a row of {found['name']} does not have {len(columns)} numbers")
     at_ns = tuple(map(int, found["at_ns"]))
-    if known.process != process and known.at_ns:  # one that runs twice is seen once, one that came anew goes on
+    if known.process != process and known.at_ns:  # one that runs twice is shown once, one that came back continues
         first = bisect.bisect_right(at_ns, known.at_ns[-1])
         at_ns, rows = at_ns[first:], rows[first:]
     return replace(known, at_ns=known.at_ns + at_ns, rows=known.rows + rows, left_out=int(found.get("left_out", 0)))
@@ -124,7 +124,7 @@ def _since(series: Series, begin_ns: int) -> Series:
 
 
 def _plans(planned: Series) -> Iterable[Plan]:
-    """Points that were ready at one time are one plan; their first column is the time since it began."""
+    """Points that were ready at the same time form one plan; their first column is the time since its start."""
     for at_ns, points in groupby(zip(planned.at_ns, planned.rows, strict=True), key=lambda point: point[0]):
         rows = [row for _, row in points]
         yield Plan(at_ns, planned.columns[1:], tuple(row[0] for row in rows), tuple(row[1:] for row in rows))
@@ -145,7 +145,7 @@ def _body(found: Json) -> Body:
 def _joint(found: Json) -> Joint:
     kind = found["kind"]
     if kind not in ("turn", "slide", "free"):
-        raise ValueError(f"a joint does not {kind!r}")
+        raise ValueError(f"a joint cannot {kind!r}")
     return Joint(
         str(found["name"]), kind, _vector(found.get("axis", (0, 0, 1))), _vector(found.get("position", NOWHERE))
     )

@@ -1,6 +1,6 @@
 """One loader for every kind of run: perflab's own directories, those of irobot_benchmark, and logs of performance_test.
 
-Whatever draws, compares or exports results reads them through `open_run` and so works on all of them.
+All code that draws, compares or exports results reads them through `open_run` and so works on all kinds.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _FROM = "file of the row"
 LOOPS = "loops"
 _LATER = ("services",)  # tables that runs of older versions do not have
 
-_GOES_ON = "the run is still going on; these are its numbers so far"
-_ENDED_EARLY = "perflab was ended before this run was; the numbers are what its processes had recorded"
+_GOES_ON = "the run is still in progress; these are its numbers so far"
+_ENDED_EARLY = "perflab ended before the run was complete; the numbers are from its processes' records"
 
 
 def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
-    """The run in a directory, or of a name below runs/; `with_tables=False` leaves `trials` empty and is quicker.
+    """The run in a directory, or with a name below runs/; `with_tables=False` leaves `trials` empty and is faster.
 
-    Reads perflab's run directories, also such that have no summary.json, and what irobot_benchmark left: one
-    `<topology>_log` directory or a directory of them, in the current or the older dialect, as text or CSV; and logs of
-    performance_test, a file or a directory of them. Raises BadInput where it is none of these.
+    Reads perflab's run directories, even without summary.json, and results of irobot_benchmark: one `<topology>_log`
+    directory or a directory of them, in the current or the older dialect, as text or CSV; and logs of performance_test,
+    a file or a directory of them. Raises BadInput for anything else.
     """
     word = str(path)
     if not is_perflab_run(word):
@@ -71,7 +71,7 @@ def open_run(path: str | Path, *, with_tables: bool = True) -> RunData:
 
 
 def is_perflab_run(word: str) -> bool:
-    """Whether a path, or a name below runs/, is a run directory of perflab. Raises BadInput where it cannot be told."""
+    """Whether a path, or a name below runs/, is a run directory of perflab. Raises BadInput if this is unknown."""
     try:
         return any((folder / rundir.MANIFEST).is_file() for folder in (Path(word), Path(rundir.RUNS) / word))
     except OSError as error:
@@ -91,13 +91,13 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
     except (BadInput, Damaged) as error:
         other = f"{directory.summary} is damaged, or was written by another version of perflab"
         problem = str(error) if isinstance(error, BadInput) else f"{other}: {error}"
-        notes.append(f"{problem}; these numbers are made from the records")
+        notes.append(f"{problem}; these numbers are computed from the records")
     if summary is None:
         from perflab.runs.collect import collect_run
 
         summary, found = collect_run(directory)
         if problem is not None and not summary.results:
-            raise BadInput(problem)  # and there is nothing to make it anew from
+            raise BadInput(problem)  # and there is nothing to rebuild it from
         notes += found
     else:
         notes += said_in(directory)
@@ -111,13 +111,14 @@ def _open_own(directory: RunDirectory, with_tables: bool) -> RunData:
 
 
 def said_in(directory: RunDirectory, begins: tuple[str, ...] = (NOT_SET, OF_OBSERVER)) -> list[str]:
-    """What the trials say that perflab could not set of DDS, and what observers say of their records, each once."""
+    """DDS settings that perflab could not make, according to the trials, and the observers' remarks on their records,
+    without duplicates."""
     said: dict[str, None] = {}
     for trial in directory.trials():
         try:
             told = json_file.read_json(trial.trial_json).get("notes", ())
         except (BadInput, OSError, *DAMAGE):
-            continue  # who wants to know more of the trial is told that it is damaged
+            continue  # readers of the trial's details get an error
         said |= {note: None for note in told if str(note).startswith(begins)}
     return list(said)
 
@@ -138,7 +139,7 @@ def _trials(
             damaged.append(f"{trial.path} is damaged: {type(error).__name__}: {error}")
     if damaged and not found:
         raise BadInput(damaged[0])
-    # Where the summary was made anew, that was said.
+    # A rebuilt summary already has this remark.
     notes += [left_out(problem, in_summary=True) for problem in damaged if left_out(problem) not in notes]
     return tuple(found), tuple((trial.path, file) for trial, file in own)
 
@@ -172,19 +173,19 @@ def _trial(
 
 
 def _is_failure(own: OwnOutcome | None) -> bool:
-    """Of a trial that ran to its end, as only this kind of workload can say."""
+    """For a trial that ran to its end, its values from this kind of workload."""
     return own is not None and own.of == FAILED
 
 
 def _times(directory: TrialDirectory, file: TrialFile) -> dict[str, Histogram]:
-    """Those of the workload's kind and of observers. Raises BadInput where they are damaged."""
+    """The times of the workload's kind and of observers. Raises BadInput if they are damaged."""
     from perflab.runs.collect import observed_times
     from perflab.statistics import histogram as hg
 
     try:
         own = {name: hg.from_record(record) for name, record in file.own_times.items()}
         if not own and (table := _loops(directory, file)) is not None:
-            own = rounds.times(loops.of_table(table))  # of any graph with `--measure loops`
+            own = rounds.times(loops.of_table(table))  # for any graph with `--measure loops`
         return own | observed_times(directory, file, _records(directory, file) if file.observers else ())
     except (hg.HistogramError, *DAMAGE) as error:
         raise BadInput(f"{directory.path} is damaged: {type(error).__name__}: {error}") from error
@@ -193,7 +194,7 @@ def _times(directory: TrialDirectory, file: TrialFile) -> dict[str, Histogram]:
 
 
 def _loops(directory: TrialDirectory, file: TrialFile) -> DataFrame | None:
-    """Raises BadInput where they are damaged."""
+    """Raises BadInput if they are damaged."""
     import polars as pl
 
     path = directory.path / f"{LOOPS}.parquet"
@@ -208,7 +209,7 @@ def _loops(directory: TrialDirectory, file: TrialFile) -> DataFrame | None:
 
 
 def _records(directory: TrialDirectory, file: TrialFile) -> list[ProcessRecords]:
-    """Of the workload's processes; what is damaged was said when the trial was opened."""
+    """Of the workload's processes; damage was reported when the trial was opened."""
     found = []
     for name, told in file.processes.items():
         if not told.condition:
@@ -218,8 +219,8 @@ def _records(directory: TrialDirectory, file: TrialFile) -> list[ProcessRecords]
 
 
 def _stored_together(directories: Sequence[TrialDirectory]) -> dict[Path, DataFrame]:
-    """The Parquet files of trials, each table's read at once: one by one takes five times as long. Those of a table of
-    which any is damaged, or has other columns, are not among them.
+    """The Parquet files of trials, each table's read at once: one by one takes five times as long. Without tables of
+    which any is damaged, or has other columns.
     """
     import polars as pl
 
@@ -241,7 +242,7 @@ def _stored_together(directories: Sequence[TrialDirectory]) -> dict[Path, DataFr
 def _stored_tables(
     directory: TrialDirectory, file: TrialFile, notes: list[str], stored: Mapping[Path, DataFrame]
 ) -> Tables | None:
-    """The Parquet files of a trial; None where they are not all there, so that the records must be read."""
+    """The Parquet files of a trial; None if some are missing, so that the records must be read."""
     import polars as pl
 
     paths = {name: directory.path / f"{name}.parquet" for name in TABLES}
@@ -263,7 +264,7 @@ def _stored_tables(
 
 
 def _completed(frame: DataFrame, empty: DataFrame) -> DataFrame:
-    """With the columns that a run of an older version lacks: they are not measured there."""
+    """With the columns that a run of an older version lacks, as not measured."""
     import polars as pl
 
     known = set(frame.columns)
@@ -277,7 +278,7 @@ def _tables_of(collected: Collected) -> Tables:
 
 
 def _measured_from_ns(directory: TrialDirectory, file: TrialFile) -> int | None:
-    """The earliest start of the measured part; its line stands near the beginning of every process's records."""
+    """The earliest start of the measured part; its line is near the beginning of every process's records."""
     starts = [_start_of(directory.records(name)) for name in file.processes]
     return min((start for start in starts if start is not None), default=None)
 

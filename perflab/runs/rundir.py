@@ -1,7 +1,7 @@
-"""The run directory: what is in it, how it is written, how it is found again.
+"""The run directory: its content, how it is written, and how it is found.
 
-Every file that perflab itself writes appears whole or not at all (temporary file, fsync, rename, fsync of the
-directory). The manifest comes first and summary.json last, so a directory tells how far its run came.
+Every file that perflab itself writes appears completely or not at all (temporary file, fsync, rename, fsync of the
+directory). The manifest comes first and summary.json last, so a directory shows how far its run came.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TrialDirectory:
         return self.path / TRIAL
 
     def read(self) -> TrialFile | None:
-        """trial.json, or None where perflab ended before it wrote one. Raises BadInput where it is damaged."""
+        """trial.json, or None if perflab ended before it wrote one. Raises BadInput if it is damaged."""
         return _read(self.trial_json, read_trial) if self.trial_json.exists() else None
 
     def write(self, file: TrialFile) -> None:
@@ -77,22 +77,22 @@ class TrialDirectory:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run's directory. `created` says whether perflab made it or was given an empty one."""
+    """A run's directory. `created`: whether perflab created it, or was given an empty one."""
 
     path: Path
     created: bool
-    made_on_the_way: tuple[Path, ...] = ()  # directories above it that perflab made, innermost first
+    made_on_the_way: tuple[Path, ...] = ()  # parent directories that perflab created, innermost first
 
     @property
     def manifest(self) -> Path:
         return self.path / MANIFEST
 
     def read_manifest(self) -> Manifest:
-        """Raises BadInput where it is damaged, or of a version that this one does not read."""
+        """Raises BadInput if it is damaged, or has an unknown version."""
         return _read(self.manifest, self.manifest_of)
 
     def manifest_of(self, document: Mapping[str, Any]) -> Manifest:
-        """Of what the file holds. Raises BadInput, models.Damaged."""
+        """Parses the file's content. Raises BadInput, models.Damaged."""
         if (schema := document.get("schema")) != SCHEMA:
             raise BadInput(
                 f"{self.manifest} is damaged, or of another version: schema {schema!r} instead of {SCHEMA}; "
@@ -109,10 +109,11 @@ class RunDirectory:
         return self.path / SUMMARY
 
     def new_trial(self, treatment: str) -> TrialDirectory:
-        """Makes the directory of the next trial."""
+        """Creates the directory of the next trial."""
         number = max((trial.number for trial in self.trials()), default=0) + 1
         directory = TrialDirectory(self.path / TRIALS / f"{number:04d}_{file_name(treatment)}")
-        directory.path.parent.mkdir(exist_ok=True)  # not the run's: one that was moved away is not begun again
+        # Does not belong to the run: a directory that was moved away is not started again
+        directory.path.parent.mkdir(exist_ok=True)
         directory.processes.mkdir(parents=True)
         return directory
 
@@ -123,7 +124,7 @@ class RunDirectory:
         return [TrialDirectory(p) for p in sorted(found)]
 
     def reserve(self) -> None:
-        """Sets disk space aside for the last words of a run that fills the disk. Raises OSError when there is none."""
+        """Reserves disk space for the final files of a run that fills the disk. Raises OSError if there is none."""
         with (self.path / RESERVE).open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
 
@@ -131,12 +132,12 @@ class RunDirectory:
         (self.path / RESERVE).unlink(missing_ok=True)
 
     def discard(self) -> None:
-        """Removes everything that was written, for a run that turned out to be bad input."""
+        """Removes everything that was written, for a run with bad input."""
         if self.created:
             shutil.rmtree(self.path, ignore_errors=True)
             for parent in self.made_on_the_way:
                 with contextlib.suppress(OSError):
-                    parent.rmdir()  # others may have put something there meanwhile
+                    parent.rmdir()  # other files may have been put there meanwhile
             return
         for entry in self.path.iterdir():
             if entry.is_dir():
@@ -153,10 +154,10 @@ def _read(path: Path, record_of: Callable[[Mapping[str, Any]], T]) -> T:
 
 
 def create(output: Path | None, name: str, now: datetime | None = None) -> RunDirectory:
-    """Makes runs/<UTC time>_<name>/, or `output`, which must not exist or be empty. Raises BadInput."""
+    """Creates runs/<UTC time>_<name>/, or `output`, which must not exist or be empty. Raises BadInput."""
     if output is not None:
         check_output(output)
-        # Without "..", which would have to exist to be left again.
+        # Without "..", whose directory would have to exist.
         output = Path(os.path.normpath(output))
         created = not output.exists()
         missing = _missing_above(output)
@@ -180,7 +181,7 @@ def _missing_above(path: Path) -> tuple[Path, ...]:
 
 
 def check_output(output: Path) -> None:
-    """Raises BadInput where `output` cannot become a run directory. Writes nothing."""
+    """Raises BadInput if `output` cannot become a run directory. Writes nothing."""
     try:
         output = Path(os.path.normpath(output))
         if output.is_dir():
@@ -190,15 +191,15 @@ def check_output(output: Path) -> None:
             raise BadInput(f"--output {output} is not a directory; name a new or an empty directory")
         parent = next(p for p in (output, *output.absolute().parents) if p.exists())
         if not parent.is_dir():
-            raise BadInput(f"--output {output} cannot be made: {parent} is not a directory")
+            raise BadInput(f"--output {output} cannot be created: {parent} is not a directory")
         if not os.access(parent, os.W_OK | os.X_OK):
-            raise BadInput(f"--output {output} cannot be made: {parent} is not writable")
+            raise BadInput(f"--output {output} cannot be created: {parent} is not writable")
     except OSError as error:
-        raise BadInput(f"--output {output} cannot be made: {error.strerror}") from error
+        raise BadInput(f"--output {output} cannot be created: {error.strerror}") from error
 
 
 def open_run(word: str) -> RunDirectory:
-    """The run that a word of the command line means: a path, or a name below runs/. Raises BadInput."""
+    """The run that a word of the command line names: a path, or a name below runs/. Raises BadInput."""
     try:
         for path in (Path(word), Path(RUNS) / word):
             if (path / MANIFEST).is_file():
@@ -207,7 +208,7 @@ def open_run(word: str) -> RunDirectory:
         if path.is_dir():
             raise BadInput(f"{word!r} is not a run directory: it has no {MANIFEST}")
         if path.exists():
-            raise BadInput(f"{word!r} is a file; name the run directory that holds {MANIFEST}")
+            raise BadInput(f"{word!r} is a file; name the run directory that contains {MANIFEST}")
     except OSError as error:
         raise BadInput(f"cannot open run {word!r}: {error.strerror}") from error
     raise BadInput(f"no run {word!r}; name a run directory, `ls {RUNS}` shows those of this folder")
@@ -219,6 +220,6 @@ def _make(path: Path, *, parents: bool = False, exist_ok: bool = False) -> None:
     except FileExistsError:
         if not exist_ok:
             raise
-        raise BadInput(f"cannot make the run directory {path}: it is a file") from None
+        raise BadInput(f"cannot create the run directory {path}: it is a file") from None
     except OSError as error:
-        raise BadInput(f"cannot make the run directory {path}: {error.strerror}; choose one with --output") from error
+        raise BadInput(f"cannot create the run directory {path}: {error.strerror}; choose one with --output") from error

@@ -1,5 +1,5 @@
-"""What the trace of a trial tells of it, asked once when the trial has ended and kept beside its trace: why messages
-were late, what executors did, and who starved whom."""
+"""Answers from the trace of a trial, computed once when the trial has ended and stored beside its trace: why messages
+were late, what executors did, and which threads starved which."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ STARVATION = "starvation.json"
 STRETCH = "stretch.json"
 OCCUPANCY = "occupancy.json"
 PATHS = "paths.json"
-MONOTONIC = "monotonic"  # the clock of the records, as traces call it
-TOTALS_KEPT = 20  # causes that the summary has; the file has all
-BIN_NS = 20_000_000  # of who had the CPUs of loops
-AROUND = 0.03  # of a stretch, before and after it in its picture
-_ASKED = "asked"  # what was called late, and which processes are the trial's
-_LOCKS = "locks"  # whether waits for locks were recorded
-_SHIFT = "monotonic_shift_ns"  # of the trace's time line; null where its clock is another one
-_PARTS = "parts"  # of every late message; `perflab trace why` tells them again, and the slowest one has its own here
+MONOTONIC = "monotonic"  # the clock of the records, by its name in traces
+TOTALS_KEPT = 20  # causes in the summary; the file has all
+BIN_NS = 20_000_000  # for the threads that had the CPUs of loops
+AROUND = 0.03  # of a gap, before and after it in its picture
+_ASKED = "asked"  # the definition of late, and the trial's processes
+_LOCKS = "locks"  # whether lock waits were recorded
+_SHIFT = "monotonic_shift_ns"  # of the trace's time line; null if its clock is another one
+_PARTS = "parts"  # of every late message; `perflab trace why` shows them again, and the slowest one has its own here
 _SLOWEST = "slowest"
 _ROWS = "rows"
 
@@ -62,13 +62,12 @@ def explain(
     pids: AbstractSet[int] = frozenset(),
     paths: str | None = None,
 ) -> list[str]:
-    """Asks the trace of a trial, if it has one, and writes trace/why.json, trace/executor.json, trace/starvation.json
-    and, where there are `paths` to ask for, trace/paths.json; what went wrong, one sentence each.
+    """Analyses the trace of a trial, if it has one, and writes trace/why.json, trace/executor.json,
+    trace/starvation.json and, if there are `paths`, trace/paths.json; returns the errors, one sentence each.
 
-    Late is what the run calls late. Where nothing was, it is asked about the slowest hundredth of every edge.
-    `pids` are the processes of the trial, where they are known: a session records whatever emits `ros2:*` on this
-    machine, and the figures are the trial's alone. `paths` is a paths file or a name of the catalog; None: that of the
-    graph's name, if there is one.
+    Late is defined by the run. If nothing was late, the slowest hundredth of every edge is analysed. `pids` are the
+    processes of the trial, if known: a session records whatever emits `ros2:*` on this machine, but the figures are
+    only the trial's. `paths` is a paths file or a catalog name; None: the one with the graph's name, if there is one.
     """
     folder = directory / FOLDER
     if not folder.is_dir():
@@ -77,10 +76,10 @@ def explain(
     questions: tuple[tuple[str, str, Callable[[NativeTrace], Json]], ...] = (
         ("why messages were late", FILE, lambda trace: _document(trace, limits, mine)),
         ("what executors did", EXECUTOR, lambda trace: _executor(trace, mine)),
-        ("who starved whom", STARVATION, lambda trace: _starvation(trace, mine)),
+        ("which threads starved which", STARVATION, lambda trace: _starvation(trace, mine)),
     )
     if loops := _filmed_loops(directory):
-        questions += (("who had the CPUs of its loops", OCCUPANCY, lambda trace: _occupancy(trace, *loops)),)
+        questions += (("which threads had the CPUs of its loops", OCCUPANCY, lambda trace: _occupancy(trace, *loops)),)
     named = paths or next((entry.name for entry in catalog.paths() if entry.name == graph.name), None)
     if named is not None:
         questions += (("how long named paths took", PATHS, lambda trace: _paths(trace, str(named))),)
@@ -93,12 +92,12 @@ def explain(
                 asked = what
                 _keep(folder / file, ask(trace))
     except (PerflabError, OSError, *DAMAGE) as error:
-        return [f"{asked} cannot be told: {error}"]
+        return [f"{asked} is unknown: {error}"]
     return []
 
 
 def _filmed_loops(directory: Path) -> tuple[int, int, tuple[int, ...]] | None:
-    """From when to when a film of the trial shows how late loops were, and which threads these are; None without."""
+    """The time in which a film of the trial shows the lateness of loops, and their threads; None without."""
     found = film(directory)
     if found is None or found.lateness is None:
         return None
@@ -120,8 +119,8 @@ def _occupancy(trace: Source, begin_ns: int, end_ns: int, tids: Sequence[int]) -
 
 
 def occupancy(directory: Path) -> Json | None:
-    """Who had the CPUs of the loops that a film of the trial shows, as perflab.trace.occupancy has it, from `begin_ns`
-    by the clock of the records; None where the trial was not traced, or its trace has another clock."""
+    """Which threads had the CPUs of the loops that a film of the trial shows, from perflab.trace.occupancy, from
+    `begin_ns` on the clock of the records; None if the trial was not traced, or its trace has another clock."""
     return _kept(directory, OCCUPANCY, lambda kept: {**kept, "begin_ns": kept["begin_ns"] - kept[_SHIFT]})
 
 
@@ -130,7 +129,7 @@ def _keep(path: Path, document: Json) -> None:
 
 
 def _kept(directory: Path, file: str, record_of: Callable[[Json], T]) -> T | None:
-    """What was kept of the trial's trace; None where there is none, or it does not tell."""
+    """The stored answers of the trial's trace; None if there are none."""
     path = directory / FOLDER / file
     try:
         return record_of(read_json(path)) if path.is_file() else None
@@ -146,13 +145,13 @@ def _paths(trace: NativeTrace, named: str) -> Json:
 
 
 def paths(directory: Path) -> tuple[PathResult, ...] | None:
-    """The named paths of a trial that was traced; of times in place of a path only what is asked for."""
+    """The named paths of a traced trial; for times instead of a path, only the definition."""
     return _kept(directory, PATHS, lambda document: tuple(models.read(PathResult, row) for row in document[_ROWS]))
 
 
 def times_of(path: Path) -> dict[str, Histogram] | None:
-    """The times that the processes of a trial measured, by name, for who asks its trace: `path` is the trial's folder
-    or that of its trace. None where it is no trial's."""
+    """The times that the processes of a trial measured, by name, for analyses of its trace: `path` is the trial's
+    folder or that of its trace. None if it is not a trial's."""
     for folder in (path, path.resolve().parent):
         try:
             file = read_trial(read_json(folder / TRIAL))
@@ -163,30 +162,31 @@ def times_of(path: Path) -> dict[str, Histogram] | None:
 
 
 def phases(directory: Path) -> Phases | None:
-    """What the summary says of the executors of a trial that was traced; None where the trace does not tell."""
+    """The summary's data on the executors of a traced trial; None if the trace has none."""
     return _kept(directory, EXECUTOR, phases_of)
 
 
 def why(directory: Path) -> Why | None:
-    """What the summary says of a trial that was traced: the sentence, how many messages, and the causes."""
+    """The summary's data on the late messages of a traced trial: the definition, how many messages, and the causes."""
     return _kept(directory, FILE, _why_of)
 
 
 def slowest(directory: Path) -> tuple[Json, list[Json]] | None:
-    """The row of the slowest late message of a trial that was traced, and those of its parts, as the answer of
-    `perflab trace why` has them. None where none was late, or the trace does not tell."""
+    """The row of the slowest late message of a traced trial, and those of its parts, as in the answer of `perflab trace
+    why`. None if none was late, or the trace has no answer."""
     return _kept(directory, FILE, lambda document: (document[_SLOWEST]["message"], document[_SLOWEST]["parts"]))
 
 
 def _why_of(document: Json) -> Why:
-    """Of an answer as it was kept. Raises one of DAMAGE."""
+    """Reads a stored answer. Raises one of DAMAGE."""
     (verdict,) = document["why"]["rows"]
     causes, totals = document["causes"]["rows"], document["totals"]["rows"][:TOTALS_KEPT]
     return models.read(Why, {**verdict, "causes": causes, "totals": totals, "quality": document["quality"]})
 
 
 def late_after_ns(graph: Graph, thresholds: Thresholds) -> dict[str, int]:
-    """By topic the latency from which the run calls a message late; of several publishers the slowest one's."""
+    """By topic the latency from which the run considers a message late; the slowest publisher's, if there are
+    several."""
     found: dict[str, int] = {}
     for process in graph.document["processes"]:
         for node in process["nodes"]:
@@ -197,7 +197,7 @@ def late_after_ns(graph: Graph, thresholds: Thresholds) -> dict[str, int]:
 
 
 def _limit(frequency_hz: float, thresholds: Thresholds) -> int:
-    """As perflab-node classifies (native/measure/classification.h)."""
+    """As classified by perflab-node (native/measure/classification.h)."""
     if frequency_hz <= 0:
         return thresholds.late_ns
     return min(thresholds.late_ns, int(thresholds.late_percent / 100 * NS_PER_S / frequency_hz))
@@ -215,7 +215,7 @@ def _document(trace: Source, limits: Mapping[str, int], pids: frozenset[int]) ->
     document: Json = answer.document()
     parts = document.pop(_PARTS, {"rows": ()})["rows"]
     if messages := document["messages"]["rows"]:
-        slowest = messages[0]  # they stand in this order
+        slowest = messages[0]  # they are in this order
         document[_SLOWEST] = {
             "message": slowest,
             "parts": [part for part in parts if part["message"] == slowest["message"]],
@@ -227,8 +227,8 @@ def _document(trace: Source, limits: Mapping[str, int], pids: frozenset[int]) ->
 
 
 def asked_of(path: Path) -> Selection | None:
-    """What the report of a run asked the trace of a trial, so that who asks again gets the same answer: `path` is the
-    trial's folder or that of its trace. None where it is no trial's.
+    """The parameters with which the run analysed the trial's trace, so that a later analysis gets the same answer:
+    `path` is the trial's folder or that of its trace. None if it is not a trial's.
     """
     from perflab.trace.why import Selection
 
@@ -252,7 +252,7 @@ def _executor(trace: Source, pids: AbstractSet[int]) -> Json:
     return document
 
 
-# Who starved whom -----------------------------------------------------------------------------------------------------
+# Which threads starved which ------------------------------------------------------------------------------------------
 
 
 def _starvation(trace: Source, pids: AbstractSet[int]) -> Json:
@@ -264,14 +264,14 @@ def _starvation(trace: Source, pids: AbstractSet[int]) -> Json:
 
 
 def _shift_ns(trace: Source) -> int | None:
-    """From the clock of the records to the trace's time line; None where its clock is another one."""
+    """From the clock of the records to the trace's time line; None if its clock is another one."""
     clocks = [part for part in trace.facts["traces"] if (part.get("clock") or {}).get("name") == MONOTONIC]
     return int(clocks[0].get("shift_ns") or 0) if clocks else None
 
 
 def starvation(directory: Path, processes: Sequence[ProcessRecords] = ()) -> Starvation | None:
-    """Who starved whom in a trial that was traced, with the names that its records and its monitor have of threads.
-    None where there is no trace, its clock is not that of the records, or it does not tell."""
+    """Which threads starved which in a traced trial, with the threads' names from its records and its monitor. None if
+    there is no trace, its clock is not that of the records, or it has no answer."""
     records = _Records(directory, processes)
     return _kept(directory, STARVATION, lambda document: _starvation_of(document, records))
 
@@ -282,9 +282,9 @@ def keep_stretch(
     processes: Sequence[ProcessRecords],
     pids: AbstractSet[int] = frozenset(),
 ) -> list[str]:
-    """Writes trace/stretch.json, of what the picture of a stretch of time is made, if the trial was traced; what went
-    wrong, one sentence each. `stretch` is on the clock of the records; None: the longest one in which a callback did
-    not come because a thread starved."""
+    """Writes trace/stretch.json, the data for the picture of a gap, if the trial was traced; returns the errors, one
+    sentence each. `stretch` is on the clock of the records; None: the longest one in which a callback did not run
+    because a thread starved."""
     folder = directory / FOLDER
     records = _Records(directory, processes)
     found = _kept(directory, STARVATION, lambda document: (document, _starvation_of(document, records)))
@@ -307,17 +307,17 @@ def keep_stretch(
         named = {row: records.named(thread) for row, thread in drawn["threads"].items()}
         _keep(folder / STRETCH, drawn | {"threads": named, "stretch": [begin_ns, end_ns]})
     except (PerflabError, OSError, *DAMAGE) as error:
-        return [f"when its threads ran cannot be told: {error}"]
+        return [f"when its threads ran is unknown: {error}"]
     return []
 
 
 def stretch(directory: Path) -> Json | None:
-    """Of what the picture of the stretch is made in which a trial did not come on; None where nothing was kept."""
+    """The data for the picture of the gap in which a trial made no progress; None if nothing was stored."""
     return _kept(directory, STRETCH, lambda document: document)
 
 
 def _starvation_of(document: Json, records: _Records) -> Starvation | None:
-    """Of an answer as it was kept. Raises one of DAMAGE."""
+    """Reads a stored answer. Raises one of DAMAGE."""
     shift_ns = document[_ASKED][_SHIFT]
     if shift_ns is None:
         return None
@@ -342,7 +342,7 @@ def _starvation_of(document: Json, records: _Records) -> Starvation | None:
 
 
 class _Records:
-    """What the records of a trial say of threads, by their numbers."""
+    """The records' data on threads, by thread id."""
 
     def __init__(self, directory: Path, processes: Sequence[ProcessRecords]) -> None:
         self._known: dict[int, Json] = {}
@@ -363,13 +363,13 @@ class _Records:
                 self._known[tid] = {**state, "process": process.name}
 
     def named(self, thread: Json) -> Json:
-        """A thread of a trace by the names that the trial has."""
+        """A thread of a trace with its names in the trial."""
         known = self._known.get(thread["tid"], {})
         process, name = known.get("process", thread["process"]), known.get("name") or thread["thread"]
         return {**thread, "process": process, "thread": name, "role": known.get("role", thread["role"])}
 
     def starved(self, row: Json, locked: Sequence[Json] | None) -> StarvedThread:
-        """Of a row of the section `waits`, and those of `lock_waiters` that are of it."""
+        """From a row of the section `waits`, and those of `lock_waiters` that belong to it."""
         known = self._known.get(row["tid"], {})
         by = row["by_tid"]
         holders = () if by is None else (self._holder(row),)
@@ -388,7 +388,7 @@ class _Records:
         )
 
     def _waiters(self, rows: Sequence[Json]) -> tuple[LockWaiter, ...]:
-        """Each thread once, that slept longest for the lock first."""
+        """Each thread once, the one that slept longest for the lock first."""
         found: dict[int, LockWaiter] = {}
         for row in rows:
             known = self._known.get(row["tid"], {})

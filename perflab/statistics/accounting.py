@@ -1,4 +1,4 @@
-"""What became of every message: publishers and subscriptions of a trial compared, edge by edge.
+"""The fate of every message: publishers and subscriptions of a trial compared, edge by edge.
 
 An edge is one (publisher, topic, subscription). A publisher's measured messages are numbered without holes from its
 `first_sequence`; per edge, what it sent is either received or missing, and what is missing is missing
@@ -7,15 +7,15 @@ An edge is one (publisher, topic, subscription). A publisher's measured messages
 - between the first and the last received: `gap`, as counted by the subscription;
 - after the last received: `tail`; so is everything where nothing was received (`pre_match` where never matched).
 
-Conservation: sent = received + pre_match + gap + tail. Duplicates are apart; a reordered message was received.
+Conservation: sent = received + pre_match + gap + tail. Duplicates are separate; a reordered message was received.
 
-A subscription with a content filter is sent what its filter wants, which publishers count and number for each filter;
-what it does not want is `filtered`, and neither lost nor received: published = sent + filtered. So a message that it
-wanted and did not get is found like any other.
+A subscription with a content filter is sent only matching messages, which publishers count and number for each filter;
+others are `filtered`, and neither lost nor received: published = sent + filtered. So a matching message that did not
+arrive is found like any other.
 
-A client of a service counts its requests as a publisher its messages, and its replies as an edge what it receives;
-the same holds for them, and they are kept apart from topics. Of an action that is so for what is asked of its server;
-its feedback is an edge to each client, on which the server numbers what goes to that one.
+A client of a service counts its requests as a publisher its messages, and its replies as an edge its received messages;
+the same rules apply, and they are kept apart from topics. For an action, the same holds for requests to its server; its
+feedback is an edge to each client, on which the server numbers what goes to that client.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from perflab.statistics.histogram import Histogram
 
 EDGE_HISTOGRAMS = ("latency", "response", "dispatch", "work", "deserialize")
 PUBLISHER_HISTOGRAMS = ("publish_delay", "publish_call", "serialize")
-PERIOD_HISTOGRAMS = ("period", "period_jitter")  # of publishers that a timer or a cyclic reaction drives
+PERIOD_HISTOGRAMS = ("period", "period_jitter")  # for publishers driven by a timer or a cyclic reaction
 
 PublisherKey = tuple[str, str]
 EdgeKey = tuple[str, str, str]
 ServiceKey = tuple[str, str, str]
 
 
-# What a checkpoint has of each publisher and edge, and what accounts add.
+# Fields of publishers and edges in a checkpoint, and those that accounts add.
 PUBLISHER_COUNTS = ("sent", "not_sent", "write_errors", "warmup_sent", "first_sequence")
 _EDGE_COUNTS = (
     "received", "first_sequence", "highest_sequence", "gap", "reordered", "duplicate", "beyond_window",
@@ -49,12 +49,12 @@ _ACCOUNTED = ("sent", "pre_match", "tail")
 
 
 class AccountingError(ValueError):
-    """The records cannot be read as accounts: something is missing in them, or there twice."""
+    """The records cannot be read as accounts: something is missing, or occurs twice."""
 
 
 @dataclass(frozen=True)
 class Publisher:
-    """What one publisher of a trial did in the measured part; what whoever recorded it could not know is None."""
+    """What one publisher of a trial did in the measured part; None if the recorder could not know it."""
 
     node: str
     topic: str
@@ -66,7 +66,7 @@ class Publisher:
     histograms: dict[str, Histogram | None]
     final: bool
     wanted: Mapping[str, int] = field(default_factory=dict)
-    """How many of `sent` the content filters of its subscriptions want, by their expressions."""
+    """How many of `sent` pass the content filters of its subscriptions, by their expressions."""
 
     @property
     def key(self) -> PublisherKey:
@@ -81,8 +81,8 @@ class Publisher:
 class Edge:
     """What one subscription received from one publisher, and what is missing.
 
-    `sent`, `filtered`, `pre_match`, `gap` and `tail` are None where one side's last word is not known; other counts
-    where whoever recorded them could not know: a trace has neither sequence numbers nor periods.
+    `sent`, `filtered`, `pre_match`, `gap` and `tail` are None if the last report of a side is missing; other counts if
+    the recorder could not know them: a trace has neither sequence numbers nor periods.
     """
 
     publisher: str
@@ -107,9 +107,9 @@ class Edge:
     histograms: dict[str, Histogram | None]
     final: bool
     filter: str | None = None
-    """That of the subscription: `sent` are the messages that it wants, and sequences are their numbers among these."""
+    """Filter of the subscription: `sent` are the matching messages, and sequences are their numbers among these."""
     filtered: int | None = None
-    """Published, and not wanted."""
+    """Published, but rejected by the filter."""
 
     @property
     def key(self) -> EdgeKey:
@@ -122,7 +122,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Service:
-    """What one client asked of one service, and the replies that it got; what is missing stands with the replies.
+    """One client's requests to one service, and the replies that it received; losses are listed with the replies.
 
     Node and publisher are the client, the topic is the service, and the subscription is the server.
     """
@@ -130,7 +130,7 @@ class Service:
     requests: Publisher
     replies: Edge
     answers: Mapping[str, int] = field(default_factory=dict)
-    """Of a part of an action: what the replies said, how often."""
+    """For a part of an action: the contents of replies, and how often."""
 
     @property
     def key(self) -> ServiceKey:
@@ -146,8 +146,8 @@ class Service:
 class Accounts:
     """All publishers, edges and services of one trial.
 
-    `complete`: every process wrote its final checkpoint, and all of it adds up. `problems`: what does not, one line
-    each, with the name of the edge or publisher; such a trial must not be believed.
+    `complete`: every process wrote its final checkpoint, and everything adds up. `problems`: contradictions, one line
+    each, with the name of the edge or publisher; such a trial must not be trusted.
     """
 
     publishers: tuple[Publisher, ...]
@@ -170,13 +170,13 @@ def account(
 ) -> Accounts:
     """Joins the last checkpoints of all processes of a trial (None for a process that wrote none).
 
-    `earlier` are the last ones of processes that crashed and came back: what those received comes before what the
-    others did on the same edges, and what is missing between the two is a gap.
+    `earlier` are the last checkpoints of processes that crashed and came back: their messages come before those of
+    their successors on the same edges, and messages missing between the two are a gap.
 
-    `expected_edges` are those of the graph: one that no checkpoint knows has lost everything when the trial is
-    complete, and is left out when it is not; a service that only the graph knows contradicts a complete trial. Of a
-    trial that was ended before it was `drained`, what is missing at the end may still have been under way, so it is
-    not known. Of an edge whose counts contradict each other only its own view is kept. Raises AccountingError.
+    `expected_edges` are those of the graph: one without a checkpoint has lost everything if the trial is complete, and
+    is left out if not; a service that is only in the graph contradicts a complete trial. In a trial that was ended
+    before it was `drained`, missing messages at the end may still have been under way, so they are unknown. An edge
+    with contradictory counts keeps only its own view. Raises AccountingError.
     """
     publishers, edges, services = _recorded(checkpoints, drained=drained)
     before = {edge.key: edge for edge in _recorded(earlier)[1]}
@@ -196,14 +196,14 @@ def account(
         replace(s, replies=_joined(s.words, s.replies, s.requests, matched_at_start, problems)) for s in services
     ]
     problems += [
-        f"{_service_words(key)} is in the graph, and its client recorded nothing of it"
+        f"{_service_words(key)} is in the graph, but its client recorded nothing about it"
         for key in (expected_services if complete else ())
         if key not in {service.key for service in services}
     ]
     known = [c for c in checkpoints if c is not None]
     if (unwanted := sum(int(c.get("unwanted_messages", 0)) for c in known)) > 0:
         problems.append(
-            f"{unwanted} messages were received that the content filters of their subscriptions do not want"
+            f"{unwanted} messages were received although the content filters of their subscriptions reject them"
         )
     return Accounts(
         publishers=tuple(publishers),
@@ -217,9 +217,9 @@ def account(
 
 
 def missed_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
-    """How many messages no edge of a process got between the last one before its crash and the first one after it.
+    """How many messages no edge of a process received between the last one before its crash and the first one after it.
 
-    Of edges that received something in both lives. Raises AccountingError.
+    For edges that received messages in both lives. Raises AccountingError.
     """
     first = {edge.key: edge for edge in _recorded([before])[1]}
     pairs = [(first[edge.key], edge) for edge in _recorded([after])[1] if edge.key in first]
@@ -227,7 +227,7 @@ def missed_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
 
 
 def _distance(before: Edge, after: Edge) -> int:
-    """Numbers between the last message of one and the first of the other; below 0 where some came to both."""
+    """Numbers between the last message of one and the first of the other; negative if some reached both."""
     if before.highest_sequence is None or after.first_sequence is None:
         return 0
     return after.first_sequence - before.highest_sequence - 1
@@ -240,7 +240,7 @@ def _continued(before: Edge, after: Edge) -> Edge:
         return replace(
             one, final=after.final, warmup_received=added((one.warmup_received, other.warmup_received)),
         )  # fmt: skip
-    twice = max(0, -_distance(before, after))  # what the new one was sent again
+    twice = max(0, -_distance(before, after))  # messages that the new one received again
     counts: dict[str, Any] = {name: added((getattr(before, name), getattr(after, name))) for name in _CONTINUED}
     histograms = {
         name: hg.merge([h for h in (before.histograms.get(name), after.histograms.get(name)) if h is not None])
@@ -260,7 +260,7 @@ def _continued(before: Edge, after: Edge) -> Edge:
 
 
 def counted(checkpoints: Sequence[Mapping[str, Any] | None]) -> Accounts:
-    """The accounts of checkpoints whose edges say themselves what was sent and lost: those made from a trace.
+    """The accounts of checkpoints whose edges already have their sent and lost counts: those made from a trace.
 
     Raises AccountingError.
     """
@@ -273,7 +273,7 @@ def counted(checkpoints: Sequence[Mapping[str, Any] | None]) -> Accounts:
 def _recorded(
     checkpoints: Sequence[Mapping[str, Any] | None], counts: Sequence[str] = _EDGE_COUNTS, *, drained: bool = True
 ) -> tuple[list[Publisher], list[Edge], list[Service]]:
-    """What the checkpoints hold, with these counts of edges. Raises AccountingError."""
+    """The checkpoints' data, with these counts of edges. Raises AccountingError."""
     known = [(c, drained and bool(c.get("final"))) for c in checkpoints if c is not None]
     try:
         return (
@@ -292,7 +292,7 @@ def _all_final(checkpoints: Sequence[Mapping[str, Any] | None]) -> bool:
 
 
 def _damaged(owners: Sequence[Publisher | Edge | Service]) -> list[str]:
-    """What is wrong with the histograms of final checkpoints, which were written at rest: they hold what they say."""
+    """Errors in the histograms of final checkpoints, which were written at rest, so that their counts must match."""
     problems = []
     for owner in owners:
         for part in (owner.requests, owner.replies) if isinstance(owner, Service) else (owner,):
@@ -306,7 +306,7 @@ def _damaged(owners: Sequence[Publisher | Edge | Service]) -> list[str]:
 
 
 def _joined(words: str, edge: Edge, publisher: Publisher | None, matched: bool, problems: list[str]) -> Edge:
-    """As _join(); what contradicts goes to the problems."""
+    """Like _join(); contradictions are added to the problems."""
     whole, problem = _join(edge, publisher, matched)
     if problem is not None:
         problems.append(f"{words} does not add up: {problem}")
@@ -314,25 +314,25 @@ def _joined(words: str, edge: Edge, publisher: Publisher | None, matched: bool, 
 
 
 def _join(edge: Edge, publisher: Publisher | None, matched: bool) -> tuple[Edge, str | None]:
-    """The edge with what its publisher sent and every missing message accounted for; or what contradicts that."""
+    """The edge with its publisher's sent count and every missing message accounted for; or the contradiction."""
     own_view = replace(edge, sent=None, filtered=None, pre_match=None, tail=None)
     if publisher is None or not (publisher.final and edge.final):
-        # One side was still going on, or was killed, when the other spoke last.
+        # One side was still running, or was killed, at the other's last report.
         return own_view, None
     if edge.filter is None:
         edge = replace(edge, filtered=0)
     else:
         wanted = publisher.wanted.get(edge.filter)
         if wanted is None or publisher.sent is None or wanted > publisher.sent:
-            return own_view, f"{publisher.sent} sent, of which the content filter {edge.filter!r} wants {wanted}"
+            return own_view, f"{publisher.sent} sent, of which {wanted} pass the content filter {edge.filter!r}"
         edge = replace(edge, filtered=publisher.sent - wanted)
         publisher = replace(publisher, sent=wanted, first_sequence=0)
     if not publisher.sent or publisher.first_sequence is None:
         if edge.received:
-            return own_view, f"{edge.received} received of a publisher that sent none"
+            return own_view, f"{edge.received} received from a publisher that sent none"
         return replace(edge, sent=0, pre_match=0, gap=0, tail=0), None
     if edge.received == 0:
-        # Nothing arrived, so nothing lies between: all of it is missing at the end, or was never expected.
+        # Nothing arrived, so nothing lies between: everything is missing at the end, or was never expected.
         pre_match, tail = (0, publisher.sent) if matched else (publisher.sent, 0)
         return replace(edge, sent=publisher.sent, pre_match=pre_match, gap=0, tail=tail), None
     if edge.first_sequence is None or edge.highest_sequence is None or edge.gap is None:
@@ -391,7 +391,7 @@ def _counts(record: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _silent_edge(key: EdgeKey) -> Edge:
-    """One of which no checkpoint knows."""
+    """An edge without a checkpoint."""
     names = dict(zip(("publisher", "topic", "subscription"), key, strict=True))
     unknown = dict.fromkeys(("size_bytes", "frequency_hz", "first_sequence", "highest_sequence"))
     edge = _edge({**dict.fromkeys(_EDGE_COUNTS, 0), **names, **unknown}, final=True)

@@ -1,9 +1,9 @@
-"""The rule by which an assignment of policies and priorities is advised, from what trials of a run became.
+"""The rule that recommends an assignment of policies and priorities, from the outcomes of a run's trials.
 
-What is to be avoided is that a trial fails, whatever a kind of workload calls that (stalled, hung). An assignment is
-advised where the share of its trials that fail is shown to be below what was asked: the upper end of Wilson's interval
-is below it. Among several the one that needs least is: the fewest roles of threads with a real-time policy, then the
-lowest priorities, then the lowest p99 of the response. Nothing is advised that was not run.
+The aim is to prevent failed trials, whatever a kind of workload calls them (stalled, hung). An assignment is
+recommended if the share of its trials that fail is shown to be below the required share: the upper end of Wilson's
+interval is below it. Among several, the least demanding one is chosen: the fewest roles of threads with a real-time
+policy, then the lowest priorities, then the lowest p99 of the response. Only assignments that were run are recommended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from perflab.statistics.selection import variant_words
 from perflab.units import listed, plural
 
 CONFIDENCE = 0.95
-BELOW = 0.5  # four trials of which none fails show this, nine show 0.3, thirty-five 0.1
+BELOW = 0.5  # four trials without a failure show this, nine show 0.3, thirty-five 0.1
 THREADS = "workload.threads"  # the factor whose levels are assignments
 INHIBITOR = "priority_inhibitor"  # the condition that takes a CPU by its priority
 _ORDER = {AVOIDS: 0, UNDECIDED: 1, NOT_JUDGED: 2, FAILS: 3}
@@ -47,12 +47,12 @@ _ROLES = {EXECUTOR: "executors", MIDDLEWARE: "threads of the middleware"}
 
 
 def can_advise(summary: Summary) -> bool:
-    """Whether a run has what advice needs: assignments as a factor, and a disturbance that has a priority."""
+    """Whether a run has the required parts: assignments as a factor, and a disturbance with a priority."""
     return any(True for _ in _disturbed(summary))
 
 
 def advise(summary: Summary, manifest: Manifest, below: float = BELOW) -> Advice:
-    """Raises BadInput for a run that cannot say which assignment to take."""
+    """Raises BadInput for a run without the data for a recommendation."""
     if not any(THREADS in result.factors for result in summary.results):
         raise BadInput(
             f"{summary.run} has no assignments of threads as a factor; `perflab run realtime_priorities` has, and "
@@ -80,7 +80,7 @@ def advise(summary: Summary, manifest: Manifest, below: float = BELOW) -> Advice
 
 
 def proof(situation: Situation, advised: str, again: Summary, directory: str, below: float) -> Proof:
-    """What became of an advised assignment in a run of its own."""
+    """The outcomes of a recommended assignment in a run of its own."""
     (result,) = (r for r in again.results if r.is_regular)
     trials = counted(result)
     return Proof(
@@ -95,9 +95,9 @@ def proof(situation: Situation, advised: str, again: Summary, directory: str, be
 
 def rule_words(below: float) -> str:
     return (
-        f"Advised is an assignment whose share of failed trials is shown to be below {100 * below:g} % (upper end of "
-        f"Wilson's interval of {100 * CONFIDENCE:g} %); of several the one with the fewest roles of threads with a "
-        "real-time policy, then with the lowest priorities, then with the lowest p99 of the response."
+        f"Recommended is an assignment whose share of failed trials is shown to be below {100 * below:g} % (upper "
+        f"end of Wilson's interval of {100 * CONFIDENCE:g} %); among several, the one with the fewest roles of "
+        "threads with a real-time policy, then with the lowest priorities, then with the lowest p99 of the response."
     )
 
 
@@ -108,7 +108,7 @@ def _disturbed(summary: Summary) -> Iterator[tuple[Result, Disturber]]:
 
 
 def _disturber(result: Result) -> Disturber | None:
-    """The highest inhibitor of a result's trials, as it was asked for."""
+    """The highest inhibitor of a result's trials, as requested."""
     found = [
         Disturber(label=label, policy=said["policy"], priority=said["priority"], cpus=tuple(said["cpus"] or ()))
         for label, said in result.condition_parameters.items()
@@ -167,7 +167,7 @@ def _name(result: Result, disturber: Disturber) -> str:
 
 
 def _need(tried: Tried) -> tuple[object, ...]:
-    """What an assignment needs: the less, the earlier it is advised. What was not recorded comes last."""
+    """How demanding an assignment is: the less, the better. Unrecorded ones come last."""
     p99 = tried.response_p99_ns
     return (not tried.scheduled, len(tried.real_time), tried.real_time, p99 is None, p99 or 0.0, tried.assignment)
 
@@ -192,7 +192,7 @@ def _tried(result: Result, words: Mapping[str, Sequence[str]], without: Result |
 
 
 def _outcomes(result: Result) -> str:
-    """By the words of the kind of workload, as far as it has some: "3 stalled, 1 hung"."""
+    """In the words of the kind of workload, if it has any: "3 stalled, 1 hung"."""
     own = [f"{one.trials} {one.words}" for one in result.outcomes.own]
     named = {of: sum(one.trials for one in result.outcomes.own if one.of == of) for of in (SUCCESS, FAILED)}
     rest = [(n - named.get(outcome, 0), outcome.counted) for outcome, n in result.outcomes]
@@ -212,7 +212,7 @@ def judged(trials: Counted, below: float) -> Verdict:
 
 
 def more_trials(trials: Counted, below: float) -> int:
-    """How many more would show that the share is below, if none of them failed."""
+    """How many more trials would show that the share is below, if none of them failed."""
 
     def shown(more: int) -> bool:
         interval = wilson(trials.failed, trials.judged + more, CONFIDENCE)
@@ -229,7 +229,7 @@ def more_trials(trials: Counted, below: float) -> int:
 
 
 def _scheduled(result: Result) -> Iterator[RoleScheduled]:
-    """What each role of each process has, its lowest threads; perflab's own threads and tracers are none of them."""
+    """The scheduling of each role of each process, its lowest threads; without perflab's own threads and tracers."""
     groups: dict[tuple[str, str], list[RoleScheduled]] = {}
     for group in result.threads or ():
         if group.role in _ROLES:
@@ -263,31 +263,31 @@ def _why(advised: Tried, able: Sequence[Tried]) -> str:
     head = f"Take {advised.assignment}: {advised.trials.words} of its trials failed"
     others = [one.assignment for one in able if one is not advised]
     if not others:
-        return f"{head}; no other assignment is shown to do."
+        return f"{head}; no other assignment is shown to suffice."
     return f"{head}; {listed(others)} {'does' if len(others) == 1 else 'do'} too, and {_more(advised, able)}."
 
 
 def _more(advised: Tried, able: Sequence[Tried]) -> str:
-    """What the others need more of, by the first part of the rule that tells them apart."""
+    """What the others need more of, by the first criterion of the rule in which they differ."""
     others = [one for one in able if one is not advised]
     more = [len(one.real_time) > len(advised.real_time) for one in others]
     higher = [not m and one.real_time > advised.real_time for one, m in zip(others, more, strict=True)]
     if not all(m or h for m, h in zip(more, higher, strict=True)):
-        return "none of them needs less or has a lower p99 of the response"
+        return "none of them is less demanding or has a lower p99 of the response"
     needs = {"more threads with a real-time policy": any(more), "higher priorities": any(higher)}
     what = " or ".join(need for need, there in needs.items() if there)
     return f"it needs {what}" if len(others) == 1 else f"all of them need {what}"
 
 
 def _why_not(tried: Sequence[Tried], disturber: Disturber, below: float) -> str:
-    head = "Nothing is advised"
+    head = "Nothing is recommended"
     undecided = [one for one in tried if one.verdict in (UNDECIDED, NOT_JUDGED)]
     if undecided:
         least = min(undecided, key=lambda one: one.more_trials or 0)
         more = plural(least.more_trials or 0, "more trial")
         return (
-            f"{head}: not enough trials. {more} of {least.assignment} would do, if none of them fails "
-            f"({least.trials.words} failed so far; below {100 * below:g} % was asked)."
+            f"{head}: not enough trials. {more} of {least.assignment} would suffice, if none of them "
+            f"fails ({least.trials.words} failed so far; the limit is {100 * below:g} %)."
         )
     above = [one for one in tried if one.above(disturber.rank)]
     if not above:
@@ -300,14 +300,14 @@ def _why_not(tried: Sequence[Tried], disturber: Disturber, below: float) -> str:
         return f"{head}: no assignment was tried {what} above the inhibitor's {disturber.words}."
     names = listed([one.assignment for one in above])
     return (
-        f"{head}: trials failed also where all threads are above the inhibitor's {disturber.words} ({names}), so its "
-        "priority is not the only cause; `--observer tracing` tells more."
+        f"{head}: trials failed even with all threads above the inhibitor's {disturber.words} ({names}), so its "
+        "priority is not the only cause; `--observer tracing` shows more."
     )
 
 
 def _borders(tried: Sequence[Tried], disturber: Disturber) -> Iterator[str]:
-    """Where the failure begins for a role while the other one stays as it is, as far as two levels that were tried
-    stand on the two sides of the inhibitor and none contradicts."""
+    """The priority at which a role begins to fail while the other one stays the same, if two tried levels are on the
+    two sides of the inhibitor and none contradicts."""
     for role, other in ((MIDDLEWARE, EXECUTOR), (EXECUTOR, MIDDLEWARE)):
         groups: dict[Scheduled, list[tuple[Scheduled, Tried]]] = {}
         for one in tried:
@@ -324,8 +324,8 @@ def _borders(tried: Sequence[Tried], disturber: Disturber) -> Iterator[str]:
             at = highest.words if not highest.rank or len(below) == 1 else f"{highest.words} and below"
             to = lowest.words if len(above) == 1 else f"{lowest.words} and above"
             yield (
-                f"With {_ROLES[other]} at {beside.words}, trials fail with {_ROLES[role]} at {at} and not at {to}: the "
-                f"border lies at the inhibitor's {disturber.words}."
+                f"With {_ROLES[other]} at {beside.words}, trials fail with {_ROLES[role]} at {at} and not at "
+                f"{to}: the boundary is the inhibitor's {disturber.words}."
             )
 
 

@@ -1,4 +1,4 @@
-"""Where the processes of a trial allocate memory, from what the library that counts found in each (docs/formats.md,
+"""Where the processes of a trial allocate memory, from the records of the counting library in each (docs/formats.md,
 section 4).
 """
 
@@ -10,14 +10,14 @@ from typing import Any
 from perflab.results.trial import AllocationSite
 
 MOST = 20  # of a trial
-OWN = "perflab"  # the role of the threads of the instrument
+OWN = "perflab"  # the role of perflab's own threads
 
-# What stands between a program and the allocator, and says nothing of who allocates.
+# Functions between a program and the allocator, which do not show the real caller.
 _ALLOCATORS = ("operator new", "std::", "__gnu_cxx::", "void std::", "malloc", "calloc", "realloc", "strdup")
 
 
 def of_process(process: str, record: Mapping[str, Any]) -> list[AllocationSite]:
-    """Those of its threads that are not the instrument's. Raises KeyError and TypeError where the record is none."""
+    """Allocation sites of its threads, without perflab's own. Raises KeyError and TypeError for an invalid record."""
     return [
         AllocationSite(
             process=process,
@@ -33,7 +33,7 @@ def of_process(process: str, record: Mapping[str, Any]) -> list[AllocationSite]:
 
 
 def most(sites: Sequence[AllocationSite]) -> tuple[AllocationSite, ...]:
-    """Those that allocate most often; threads of one name are one."""
+    """The most frequent ones; threads with the same name are merged."""
     merged: dict[tuple[Any, ...], AllocationSite] = {}
     for site in sites:
         key = (site.process, site.thread, site.role, site.frames)
@@ -47,11 +47,11 @@ def most(sites: Sequence[AllocationSite]) -> tuple[AllocationSite, ...]:
 
 
 def callers(site: AllocationSite) -> tuple[str, ...]:
-    """Its frames from the first on that is no part of the allocator or of the standard library."""
+    """Its frames from the first one outside of the allocator and the standard library."""
     outside = [n for n, frame in enumerate(site.frames) if not frame.startswith(_ALLOCATORS)]
     return site.frames[outside[0] :] if outside else site.frames
 
 
 def _named(frame: Mapping[str, Any]) -> str:
-    """The function; else the object and the offset in it, which addr2line(1) understands."""
+    """The function; else the object and its offset, as input for addr2line(1)."""
     return frame["function"] or f"{frame['object'] or '?'}+{frame['offset']:#x}"

@@ -1,4 +1,4 @@
-"""How many trials it takes until a test by ranks can show anything: its smallest p follows from their numbers alone."""
+"""How many trials a rank test needs to show anything: its smallest p follows from their numbers alone."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _ROUNDING = 1e-9
 
 
 def needed_repetitions(level: float, arrangements: float) -> int:
-    """Blocks of so many arrangements after which a two-sided p can be as small as `level`."""
+    """Number of blocks with this many arrangements from which a two-sided p can be as small as `level`."""
     return math.ceil(math.log(2 / level) / math.log(arrangements) - _ROUNDING)
 
 
 def enough(c: Comparison) -> int | None:
-    """Trials of either sample, or blocks like those that there are, that could show something at the level at which
-    these were judged; None where there is nothing to compare."""
+    """Trials of either sample, or blocks like the existing ones, that could show something at the level at which these
+    were judged; None if there is nothing to compare."""
     if c.attainable_p is None or not c.power.alpha:
         return None
     sides = 2 if c.direction == "both" else 1

@@ -1,13 +1,12 @@
 """The search for a breaking point: the level at which the probability that a trial meets a criterion falls to a share.
 
-Each trial is run where it tells most of the breaking point (breaking_point_model), every sixth one somewhere in the
-range whatever is believed, and in the end no wide stretch of the range is without one. The interval is the set of
-levels whose credibility has not fallen below a fixed part of what it was before the trials; it may be looked at after
-every trial, so that the search can stop when it is narrow. With many trials it is cut to a central credible interval
-of more than the stated level.
-What it covers in simulations, and when not, is in docs/breaking_point.md.
+Each trial runs at the most informative level (breaking_point_model), every sixth one somewhere in the range regardless
+of the model, and in the end no wide stretch of the range is without one. The interval is the set of levels whose
+credibility has not fallen below a fixed part of the prior; it may be looked at after every trial, so that the search
+can stop when it is narrow. With many trials it is reduced to a central credible interval of more than the stated level.
+Its coverage in simulations, and the exceptions, are in docs/breaking_point.md.
 
-Example, with a function trial() that says whether a trial at a level met the criterion:
+Example, with a function trial() that returns whether a trial at a level met the criterion:
 
     search = Search(Space(100, 3000, "log"), Aim(share=0.9), seed=1)
     while (level := search.next()) is not None:
@@ -34,14 +33,14 @@ from perflab.statistics.proportion import wilson
 from perflab.statistics.sample import Floats
 
 FEWEST = 8  # trials before a search may stop
-FILLING = 6  # every so manieth trial is placed to fill the range
-HOLE = 0.2  # of the range: no wider stretch stays without a trial, so that a gap in it is seen
-INVALID_AT_A_LEVEL = 3  # in a row, and the level is not tried again
+FILLING = 6  # every this many trials, one is placed to fill the range
+HOLE = 0.2  # share of the range: no wider stretch stays without a trial, so that a gap in it is noticed
+INVALID_AT_A_LEVEL = 3  # in a row, after which the level is not tried again
 SLACK = 2.0  # the interval's threshold is 1 / (SLACK alpha); by Ville's inequality 1 / alpha is always enough
-MANY = 30  # trials from which on the interval lies within a central credible one too
-TIGHTER = 0.4  # of alpha: what that one leaves out
-RISES = 0.005  # a p of monotonicity up to this is "not monotone"
-SUSPICIOUS = 2.0  # nats of a dip after which one of its levels is tried again
+MANY = 30  # number of trials from which the interval also lies within a central credible one
+TIGHTER = 0.4  # share of alpha that the credible interval leaves out
+RISES = 0.005  # p of monotonicity up to which the result is "not monotone"
+SUSPICIOUS = 2.0  # nats of a dip from which one of its levels is tried again
 REPEATS = 4  # so often
 COARSEST, FINEST = 100, 300  # cells of the grid over the range
 CELLS_PER_PRECISION = 12
@@ -50,9 +49,9 @@ CURVE_PLACES = 41
 
 @dataclass(frozen=True)
 class Space:
-    """The levels that are searched. Disturbance grows from `low` to `high`, or with `falls` from `high` to `low`.
+    """The searched levels. Disturbance grows from `low` to `high`, or with `falls` from `high` to `low`.
 
-    Raises ValueError where there is nothing to search.
+    Raises ValueError for an empty range.
     """
 
     low: float
@@ -70,7 +69,7 @@ class Space:
             raise ValueError(f"a factor of whole numbers needs whole ends, not {self.low:g} and {self.high:g}")
 
     def place(self, level: float) -> float:
-        """Where a level is on the scale: 0 at the harmless end, 1 at the other."""
+        """The place of a level on the scale: 0 at the harmless end, 1 at the other."""
         if self.scale == "log":
             place = math.log(level / self.low) / math.log(self.high / self.low)
         else:
@@ -85,7 +84,8 @@ class Space:
         return self.low + (self.high - self.low) * place
 
     def rounded(self, level: float, step: float) -> float:
-        """As it is run: an integer, or three digits and more where a step of the scale needs them; never outside."""
+        """The level that is run: an integer, or three digits and more if a step of the scale needs them; never
+        outside."""
         if level <= self.low or level >= self.high:
             return min(max(level, self.low), self.high)
         if self.integer:
@@ -102,12 +102,12 @@ class Space:
 
 @dataclass(frozen=True)
 class Aim:
-    """What is searched, how surely, and with how many trials at most.
+    """The target of a search, its confidence, and its largest number of trials.
 
-    `share`: the breaking point is where the probability that a trial meets the criterion falls to this.
-    `precision`: the width of an interval that is narrow enough, as a part of the range on the scale of the search:
-    linear (high - low) / range; log: log(high / low) of the interval / log(high / low) of the range. Integers are never
-    asked for more than one step. Raises ValueError where a value makes no sense.
+    `share`: the breaking point is the level at which the probability that a trial meets the criterion falls to this.
+    `precision`: the interval width at which the search ends, as a part of the range on the scale of the search: linear
+    (high - low) / range; log: log(high / low) of the interval / log(high / low) of the range. For integers, one step is
+    always precise enough. Raises ValueError for an invalid value.
     """
 
     share: float = 0.5
@@ -147,7 +147,7 @@ class _Candidate:
 
 
 class Search:
-    """Says at which level the next trial is to be, and at the end what was found.
+    """Chooses the level of the next trial, and gives the result at the end.
 
     A pure function of space, aim, seed and the calls of add() and invalid(): the same calls give the same levels.
     """
@@ -168,7 +168,7 @@ class Search:
         self._known = False
 
     def next(self) -> float | None:
-        """The level of the next trial; None when the search is finished. Stays the same until add() or invalid()."""
+        """The level of the next trial; None when the search is finished. Unchanged until add() or invalid()."""
         if not self._known:
             self._next = None if self._why_stopped() is not None else self._choose()
             self._known = True
@@ -189,7 +189,7 @@ class Search:
         self._suspected = self._find_suspect()
 
     def invalid(self, level: float, why: Outcome = INVALID) -> None:
-        """A trial that says nothing of the criterion. Raises ValueError for a level outside the range."""
+        """A trial that gives no answer about the criterion. Raises ValueError for a level outside the range."""
         tally = self._tally(level)
         self._course.append((level, None))
         self._left.append(why)
@@ -198,7 +198,7 @@ class Search:
         self._known = False
 
     def result(self) -> Found:
-        """What is known now; also before the search is finished."""
+        """The present result; also before the search is finished."""
         stopped = self._why_stopped()
         p, rises = self._monotone()
         low, high = self._interval()
@@ -225,12 +225,12 @@ class Search:
             producible=None if math.isinf(limit) or not self._trials else number(at_the_end[0]),
         )
 
-    # -- where the next trial is
+    # -- the level of the next trial
 
     def _choose(self) -> float:
         allowed = self._allowed()
         if not self._trials and not math.isinf(self._limits()[1]):
-            return min(allowed, key=lambda c: c.place).level  # is there any level that can be produced?
+            return min(allowed, key=lambda c: c.place).level  # checks whether any level can be produced
         suspect = self._suspected
         filling = (self._trials + 1) % FILLING == 0
         settled = self._where() is not None
@@ -241,11 +241,12 @@ class Search:
         if filling:
             wanted = self._filling((self._trials + 1) // FILLING)
             return min(allowed, key=lambda c: (abs(c.place - wanted), c.place)).level
-        told = np.round(self._posterior.information(), 12)  # so that the last bits of a machine do not choose
+        # So that rounding differences between machines do not matter
+        told = np.round(self._posterior.information(), 12)
         return max(allowed, key=lambda c: (told[c.line], -c.place)).level
 
     def _filling(self, number: int) -> float:
-        """The harmful end, the harmless one, then van der Corput's sequence from an offset of the seed."""
+        """The harmful end, the harmless one, then van der Corput's sequence from an offset given by the seed."""
         if number <= 2:
             return 2.0 - number
         place, part, rest = 0.0, 0.5, number - 2
@@ -254,7 +255,7 @@ class Search:
         return (place + self._offset) % 1.0
 
     def _hole(self, allowed: list[_Candidate]) -> float | None:
-        """The level in the middle of the widest stretch without a trial; None where there is none worth a trial."""
+        """The level in the middle of the widest stretch without a trial; None if no stretch is worth a trial."""
         tried = [t.place for t in self._tallies.values() if t.n]
         ends = sorted({0.0, max(c.place for c in allowed), *tried})
         low, high = max(pairwise(ends), key=lambda pair: pair[1] - pair[0], default=(0.0, 0.0))
@@ -285,13 +286,13 @@ class Search:
         return [c for c in nearer if c.place <= halfway] or nearer[:1]
 
     def _end(self) -> float | None:
-        """The farthest place that can be produced, where one beyond it that cannot is near or next; else None."""
+        """The farthest place that can be produced, if one beyond it that cannot is near or next; else None."""
         farthest, limit = self._limits()
         between = any(farthest < c.place < limit for c in self._candidates)
         return farthest if not math.isinf(limit) and (limit - farthest <= self._width or not between) else None
 
     def _find_suspect(self) -> float | None:
-        """A level whose trials speak against a falling share, and are few."""
+        """A level with few trials that contradict a falling share."""
         tallies, met, n = self._ordered()
         found = monotone.dip(met, n)
         if found is None or found.statistic < SUSPICIOUS:
@@ -310,7 +311,7 @@ class Search:
         if self._trials >= self.aim.max_trials:
             return f"all {self.aim.max_trials} trials used up"
         if left >= max(4 * INVALID_AT_A_LEVEL, self.aim.max_trials):
-            return f"{left} trials said nothing"
+            return f"{left} trials gave no answer"
         if (where := self._where()) is None:
             return None
         if self._suspected is not None and self._repeats < REPEATS:
@@ -320,7 +321,7 @@ class Search:
         return "the interval is narrow enough" if where == "found" else "the range has been left"
 
     def _where(self) -> State | None:
-        """The state in which it may end; None where the breaking point is not known as surely as was asked for."""
+        """The state in which it may end; None if the breaking point is not known with the required confidence."""
         if self._trials < FEWEST:
             return None
         tail = (1 - self.aim.confidence) / 2
@@ -346,13 +347,13 @@ class Search:
             return "unsettled" if self._allowed() else "not_producible"
         return self._where() or "unsettled"
 
-    # -- what was found
+    # -- the result
 
     def _interval(self) -> tuple[float, float]:
-        """As places; beyond 0 and 1 where it is open there.
+        """As places; beyond 0 and 1 if it is open there.
 
-        With few trials a credible interval is narrow by accident, and the search would stop on that very accident: so
-        only with MANY of them. Both figures are from simulations (docs/breaking_point.md).
+        With few trials a credible interval is narrow by chance, and the search would stop because of that: so only with
+        MANY of them. Both figures are from simulations (docs/breaking_point.md).
         """
         alpha = 1 - self.aim.confidence
         low, high = self._posterior.region(1 / (SLACK * alpha))
@@ -376,9 +377,9 @@ class Search:
         return self._reported(min(max(self._posterior.quantile(0.5), low), high), up=False)
 
     def _reported(self, place: float, up: bool) -> float:
-        """The level of a threshold; of integers the first one that lies beyond it.
+        """The level of a threshold; for integers, the first one beyond it.
 
-        A threshold exactly at an integer is taken for one right after it (`up`) or right before it.
+        A threshold exactly at an integer counts as right after it (`up`) or right before it.
         """
         level = self.space.level(min(max(place, 0.0), 1.0))
         if not self.space.integer:
@@ -388,7 +389,7 @@ class Search:
         return float(min(max(first, self.space.low), self.space.high))
 
     def _monotone(self) -> tuple[float | None, tuple[Number, Number, Number, Number] | None]:
-        """The p of a falling share, and where it rises most; None where there is nothing to test."""
+        """The p of a falling share, and where it rises most; None if there is nothing to test."""
         tallies, met, n = self._ordered()
         if len(tallies) < 2:
             return None, None
@@ -416,7 +417,7 @@ class Search:
             yield LevelTried(self._number(level), tally.met, tally.n, low, high, tally.invalid)
 
     def _number(self, level: float) -> Number:
-        """A level as it is reported."""
+        """A level in reported form."""
         return round(level) if self.space.integer else float(f"{level:.6g}")
 
     def _ordered(self) -> tuple[list[_Tally], Floats, Floats]:
@@ -432,7 +433,8 @@ class Search:
 
 
 def _cells(width: float, space: Space) -> int:
-    """Of the grid: fine enough for the precision; with integers a whole number of cells between neighbours."""
+    """Resolution of the grid: fine enough for the precision; with integers a whole number of cells between
+    neighbours."""
     cells = min(max(math.ceil(CELLS_PER_PRECISION / width), COARSEST), FINEST)
     if space.steps is not None and space.scale == "linear" and space.steps <= FINEST:
         return space.steps * max(1, math.ceil(cells / space.steps)) if space.steps < cells else space.steps

@@ -1,13 +1,14 @@
-"""What is believed of a breaking point after some trials: a posterior over curves on a grid; what a trial would tell.
+"""The belief about a breaking point after some trials: a posterior over curves on a grid; and the information gain of a
+trial.
 
-A curve says with which probability a trial meets its criterion at a place. Places are positions on the search's scale:
-0 is the end at which it should be met, 1 the other. All curves fall:
+A curve gives the probability that a trial meets its criterion at a place. Places are positions on the search's scale: 0
+is the end at which it should be met, 1 the other. All curves fall:
 
     p(place) = guess + (1 - guess - lapse) S((place - threshold) / spread + z),   with z such that p(threshold) = share
 
 S is the logistic function, or one of the two Gumbel survival functions (a long tail towards the safe or towards the
-broken side). So the threshold is the breaking point itself, whatever the share, and the others are in its way: `lapse`
-of the trials miss the criterion though nothing disturbs them, `guess` meet it by luck. Threshold x spread x shape x
+broken side). So the threshold is the breaking point itself, whatever the share, and the others are nuisance parameters:
+`lapse` of the trials miss the criterion without any disturbance, `guess` meet it by luck. Threshold x spread x shape x
 lapse x guess is a grid, as in Kontsevich and Tyler's psi (Vision Research 39, 1999) and, with the lapse rate among the
 unknowns that are summed out, Prins' psi-marginal (Journal of Vision 13(7), 2013); the most informative next level is
 that with the greatest mutual information between its outcome and the threshold.
@@ -25,14 +26,14 @@ from numpy.typing import ArrayLike
 
 from perflab.statistics.sample import Floats
 
-BEYOND = 0.3  # thresholds are thought of that far outside the range, in ranges
+BEYOND = 0.3  # thresholds are modelled this far outside the range, in ranges
 OUTSIDE = 0.15  # prior probability of a threshold below the range, and of one above it
-SPREADS = 10  # from a step within one cell to a curve that does not fall all the way within the range
+SPREADS = 10  # from a step within one cell to a curve that does not fall completely within the range
 WIDEST = 0.5
-STEEPEST = 20  # of a cell: a step between neighbouring levels would else be taken for one beside them
-# With prior probabilities: many lapses, and luck after the break, occur but are not what is to be expected.
+STEEPEST = 20  # of a cell: otherwise a step between neighbouring levels would be attributed to one beside them
+# With prior probabilities: many lapses, and successes after the break, occur but are not expected.
 LAPSES = ((0.002, 0.4), (0.02, 0.3), (0.05, 0.2), (0.1, 0.1))
-GUESSES = ((0.002, 0.8), (0.15, 0.2))  # of what the share leaves
+GUESSES = ((0.002, 0.8), (0.15, 0.2))  # of the rest that the share leaves
 KINDS = (0.5, 0.25, 0.25)
 TINY = 1e-12
 
@@ -53,7 +54,7 @@ class Shapes:
         return self.paired(np.asarray(distance, dtype=np.float64)[..., None])
 
     def paired(self, distance: Floats) -> Floats:
-        """The same where the last axis of the distances is that of the curves, or 1 long."""
+        """The same if the last axis of the distances is that of the curves, or has length 1."""
         x = np.clip(distance / self.spread + self.z, -40.0, 40.0)
         grown = np.exp(np.where(self.kind == 2, -x, x))
         logistic, gumbel = 1 / (1 + grown), np.exp(-grown)
@@ -97,7 +98,7 @@ class Posterior:
         self.prior = prior
         self.log_weights = np.log(prior)[:, None] + self.shapes.log_prior[None, :]
         self.weights = np.exp(self.log_weights)
-        # P(met) at every grid line for every threshold depends on their distance alone: one table of distances.
+        # P(met) at every grid line for every threshold depends only on their distance: one table of distances.
         lines = np.arange(self.cells + 1)
         cells = np.arange(len(self.thresholds))
         first = -margin  # the first cell's number, counted from the low end
@@ -117,14 +118,14 @@ class Posterior:
         self.log_weights -= np.log(total)
 
     def information(self) -> Floats:
-        """Of a trial at each grid line 0 … 1: the mutual information of its outcome and the threshold, in nats."""
+        """For a trial at each grid line 0 … 1: the mutual information of its outcome and the threshold, in nats."""
         marginal = self.weights.sum(axis=1)
         joint = (self.weights @ self._table.T)[self._column, self._row]  # P(met, threshold), [line x threshold]
         given = joint / np.maximum(marginal, TINY)
         return np.asarray(_entropy(joint.sum(axis=1)) - (_entropy(given) * marginal).sum(axis=1))
 
     def quantile(self, q: float) -> float:
-        """Of the threshold, as a place; outside 0 … 1 where it lies beyond an end."""
+        """Distribution of the threshold, as a place; outside 0 … 1 if it lies beyond an end."""
         below = np.concatenate([[0.0], np.cumsum(self.weights.sum(axis=1))])
         edges = np.append(self.thresholds - self.step / 2, self.thresholds[-1] + self.step / 2)
         return float(np.interp(q * below[-1], below, edges))
@@ -156,7 +157,7 @@ class Posterior:
         )
 
     def curve(self, places: Floats, level: float, seed: int, draws: int = 1000) -> tuple[Floats, Floats, Floats]:
-        """Mean P(met) at places, and its pointwise credible band, of curves drawn from the posterior."""
+        """Mean P(met) at places, and its pointwise credible band, from curves drawn from the posterior."""
         generator = np.random.default_rng(seed)
         cumulative = np.cumsum(self.weights.ravel())
         drawn = np.searchsorted(cumulative, generator.random(draws) * cumulative[-1], side="right")
@@ -173,7 +174,7 @@ def _start(share: float, step: float) -> Posterior:
 
 
 def posterior(share: float, step: float) -> Posterior:
-    """One without trials; searches with the same share and step share the tables that do not change."""
+    """A model without trials; searches with the same share and step share the constant tables."""
     fresh = copy.copy(_start(share, step))
     fresh.log_weights = fresh.log_weights.copy()
     return fresh

@@ -1,9 +1,9 @@
-"""Do the shares of met trials fall with the level, as a breaking point supposes?
+"""Tests whether the shares of met trials fall with the level, as a breaking point implies.
 
 The statistic looks for a stretch of levels in which the criterion is met less often than in the stretch right above it:
-the greatest log likelihood ratio, over all pairs of neighbouring stretches, of two shares against one. Under a share
-that falls it is small. Its p value is of a parametric bootstrap at the levels that were tried, from a falling curve
-that was fitted, with as many draws as it takes (Besag and Clifford, Biometrika 78, 1991).
+the greatest log likelihood ratio, over all pairs of neighbouring stretches, of two shares against one. It is small if
+the share falls. Its p value comes from a parametric bootstrap at the tried levels, from a fitted falling curve, with as
+many draws as needed (Besag and Clifford, Biometrika 78, 1991).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perflab.statistics.sample import Floats
 Ints = npt.NDArray[np.intp]
 
 DRAWS = 1999
-ENOUGH = 20  # so many draws as extreme as the data end the bootstrap: p is then known to a fifth of itself
+ENOUGH = 20  # the bootstrap ends after this many draws as extreme as the data: p is then known to a fifth of itself
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Dip:
 
 
 def dip(met: Floats, n: Floats) -> Dip | None:
-    """The pair of stretches that speaks most against a falling share; levels ascend. None: the shares do fall."""
+    """The pair of stretches that contradicts a falling share most; levels ascend. None: the shares do fall."""
     if len(met) < 2:
         return None
     first, split, last = _stretches(len(met))
@@ -46,7 +46,7 @@ def dip(met: Floats, n: Floats) -> Dip | None:
 
 
 def p_value(met: Floats, n: Floats, falling: Floats, seed: int) -> float:
-    """Of the greatest dip, under trials with the shares `falling`; 1 where there is none."""
+    """p of the greatest dip, under trials with the shares `falling`; 1 if there is none."""
     found = dip(met, n)
     if found is None:
         return 1.0
@@ -65,7 +65,7 @@ def p_value(met: Floats, n: Floats, falling: Floats, seed: int) -> float:
 
 
 def falling_fit(met: Floats, n: Floats) -> Floats:
-    """The maximum likelihood shares that do not rise: neighbours that violate it are pooled (Ayer et al. 1955).
+    """The maximum likelihood shares that do not rise: neighbours that violate this are pooled (Ayer et al. 1955).
 
     Each pool counts half a trial more on either side, so that no share is exactly 0 or 1.
     """
@@ -88,7 +88,7 @@ def _stretches(levels: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _ratios(met: Floats, n: Floats, first: Ints, split: Ints, last: Ints) -> Floats:
-    """Of each row of `met` and each pair of stretches: the log likelihood ratio, 0 where the share does not rise."""
+    """For each row of `met` and each pair of stretches: the log likelihood ratio, 0 if the share does not rise."""
     above = np.concatenate([np.zeros((len(met), 1)), np.cumsum(met, axis=1)], axis=1).astype(np.intp)
     trials = np.concatenate([[0.0], np.cumsum(n)]).astype(np.intp)
     a, b = above[:, split] - above[:, first], above[:, last + 1] - above[:, split]

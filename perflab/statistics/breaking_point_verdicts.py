@@ -1,4 +1,4 @@
-"""What was found of a breaking point, in sentences that claim no more than was seen."""
+"""The result of a search for a breaking point, in sentences that claim no more than was seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from perflab.results.curve import Bounds, Found, State
 from perflab.results.outcome import SUCCESS
 from perflab.units import format_confidence, plural
 
-# What tables say of the states that docs/breaking_point.md explains.
+# Names in tables for the states that docs/breaking_point.md explains.
 STATES: dict[State, str] = {
     "found": "found",
     "not_reached": "not reached",
@@ -22,12 +22,12 @@ Form = Callable[[float], str]
 
 
 def plain(value: float) -> str:
-    """A level without a unit, with four digits or all of its whole ones."""
+    """A level without a unit, with four digits or all of its integer digits."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def sentences(found: Found, form: Form = plain, criterion: str | None = None) -> list[str]:
-    """The finding first, then what bears on how far to trust it.
+    """The finding first, then remarks on its reliability.
 
     `criterion`: its text, "success" or "latency.p99 <= 5ms"; None: "the criterion".
     """
@@ -76,11 +76,11 @@ def _finding(found: Found, form: Form, criterion: str) -> str:
     if not found.trials:
         return "Unsettled: there is no valid trial yet."
     if found.interval is None:
-        return f"Unsettled after {n}: it is not known where {_falls(criterion, share)} ({found.stopped})."
+        return f"Unsettled after {n}: it is unknown where {_falls(criterion, share)} ({found.stopped})."
     where = f"somewhere in {_interval(found.interval, form)}"
     return (
-        f"Unsettled after {n}: {_falls(criterion, share)} {where} ({sure}), "
-        f"which is wider than was asked for ({found.stopped})."
+        f"Unsettled after {n}: {_falls(criterion, share)} {where} ({sure}), which is wider than requested "
+        f"({found.stopped})."
     )
 
 
@@ -111,7 +111,7 @@ def _interval(bounds: Bounds, form: Form) -> str:
 
 
 def _seen(found: Found, level: float, form: Form) -> str:
-    """What was seen at one level, with Wilson's interval."""
+    """The results at one level, with Wilson's interval."""
     at = next((x for x in found.levels if x.level == level and x.n), None)
     if at is None or at.low is None or at.high is None:
         return f"; none at {form(level)} itself"

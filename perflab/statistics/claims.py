@@ -1,4 +1,5 @@
-"""Whether claims hold, by the trials of an experiment. When a claim holds is written as an expectation:
+"""Whether claims hold, according to the trials of an experiment. The condition for a claim is written as an
+expectation:
 
     planning > baseline                        a comparison of treatment and baseline, of the family of all comparisons
     execution >= 1.5x baseline                 a factor
@@ -11,10 +12,10 @@
 A claim about the baseline is one about a value of it; or compares it with the undisturbed trials at another level
 (`against`), which are the baseline of such an expectation.
 
-A claim holds where the whole interval keeps what is expected, and does not hold where all of the interval is against
-it; else it is not decided. That something is larger than the baseline also does not hold where the difference is shown
-to be smaller than the experiment's margin. The intervals of comparisons are those of the findings; shares and medians
-are a family of their own, among which alpha is divided.
+A claim holds if the whole interval meets the expectation, and does not hold if the whole interval contradicts it; else
+it is not decided. A claim that something is larger than the baseline is also refuted if the difference is shown to be
+smaller than the experiment's margin. The intervals of comparisons are those of the findings; shares and medians are a
+separate family, among which alpha is divided.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ SUCCESS = Metric(
     "success", "trials that succeed", quantity.PERCENT, lambda _: None, "share of the trials that succeed", HIGHER,
     DIFFERENCE,
 )  # fmt: skip
-"""Of the trials of a treatment together, so that no single trial has it."""
+"""Over the trials of a treatment together, so no single trial has it."""
 
 Sign = Literal["<", "<=", ">", ">=", "=="]
 _SIGNS: Mapping[str, Sign] = {"<=": "<=", "<": "<", ">=": ">=", ">": ">", "==": "=="}
@@ -66,8 +67,9 @@ _EXAMPLES = "write it like 'planning > baseline', 'total == baseline within 5 %'
 
 @dataclass(frozen=True)
 class Expectation:
-    """`bound` is a factor where the metric is compared by factors, else in the metric's unit: what the figure of the
-    treatment is compared with, or how far it is from the baseline. `within`: likewise half of what is called equal."""
+    """`bound` is a factor if the metric is compared by factors, else in the metric's unit: the limit for the
+    treatment's figure, or for its distance from the baseline. `within`: half the width of the equality range, in the
+    same unit."""
 
     text: str
     metric: Metric
@@ -88,7 +90,7 @@ class Expectation:
 
     @property
     def of_difference(self) -> bool:
-        """Whether it says that the treatment is on one side of the baseline."""
+        """Whether it claims that the treatment is on one side of the baseline."""
         if self.sign == "==":
             return False
         beyond = self.bound - (1.0 if self.by_factor else 0.0)
@@ -97,8 +99,9 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Asked:
-    """A claim of an experiment. `treatment` None: its only one; `at` are levels of the workload's and the middleware's
-    factors, `middleware` and `executor`, where it is judged, `against` the one with which a baseline is compared."""
+    """A claim of an experiment. `treatment` None: its only one; `at` are the levels of the workload's and the
+    middleware's factors, `middleware` and `executor`, at which it is judged; `against` is the level with which a
+    baseline is compared."""
 
     says: str
     expects: Expectation
@@ -113,30 +116,30 @@ def parse_expectation(text: str, where: str = "expects", figures: Mapping[str, s
     said = f"{where}: {text.strip()!r}"
     match = _EXPECTATION.fullmatch(text)
     if match is None:
-        raise BadInput(f"{said} is no expectation; {_EXAMPLES}")
+        raise BadInput(f"{said} is not an expectation; {_EXAMPLES}")
     spread, name, written, rest = match.groups()
     metric = SUCCESS if name == SUCCESS.name else parse(name, where, figures)
     if written not in _SIGNS:
         raise BadInput(f"{said} has {written}; use one of {' '.join(_SIGNS)}")
     if spread and metric is SUCCESS:
-        raise BadInput(f"{said}: success is of all trials together and has no spread; name a metric")
+        raise BadInput(f"{said}: success refers to all trials together and has no spread; name a metric")
     made = Expectation(text.strip(), metric, bool(spread), _SIGNS[written], of_baseline=True, bound=0.0)
     relative = _BASELINE.fullmatch(rest)
     return _of_value(made, rest, said, where) if relative is None else _of_baseline(made, relative, said, where)
 
 
 def _of_value(made: Expectation, rest: str, said: str, where: str) -> Expectation:
-    """Of a value of the treatment itself."""
+    """About a value of the treatment itself."""
     value, before = _VALUE.fullmatch(rest), f"{made.metric.name} {made.sign}"
     if value is None:
-        raise BadInput(f"{said}: after {made.sign} stands `baseline` or a value; {_EXAMPLES}")
+        raise BadInput(f"{said}: after {made.sign} write `baseline` or a value; {_EXAMPLES}")
     if made.of_spread:
         raise BadInput(f"{said}: a spread is compared with that of the baseline; write spread of {before} baseline")
     number, unit, within, of_margin = value.groups()
     made = replace(made, of_baseline=False, bound=bound_of(made.metric, number, unit, said, before, where))
     if (within is None) == (made.sign == "=="):
         right = f"{made.metric.name} == {number}{unit} within 1 %"
-        raise BadInput(f"{said}: no trials show that a value is exactly one; write {right}, or < <= > >= and no margin")
+        raise BadInput(f"{said}: trials cannot show an exact value; write {right}, or < <= > >= without a margin")
     if within is None:
         return made
     if of_margin == "%" and made.metric.unit != quantity.PERCENT.unit:
@@ -144,7 +147,7 @@ def _of_value(made: Expectation, rest: str, said: str, where: str) -> Expectatio
     else:
         margin = bound_of(made.metric, within, of_margin, said, f"{before} {number}{unit} within", where)
     if not margin > 0 or not math.isfinite(margin):
-        raise BadInput(f"{said}: a margin is above 0")
+        raise BadInput(f"{said}: a margin must be above 0")
     return replace(made, within=margin)
 
 
@@ -155,26 +158,26 @@ def _of_baseline(made: Expectation, relative: re.Match[str], said: str, where: s
         if not math.isfinite(float(number)):
             raise BadInput(f"{said}: {number} is too large")
     if factor is not None and made.by_factor and not float(factor):
-        raise BadInput(f"{said}: a factor is above 0")
+        raise BadInput(f"{said}: a factor must be above 0")
     if factor is not None and not made.by_factor:
-        raise BadInput(f"{said}: {name} is compared by differences, so there is no factor; leave {factor}x out")
+        raise BadInput(f"{said}: {name} is compared by differences, so it has no factor; leave {factor}x out")
     if (within is None) == (made.sign == "=="):
         right = f"{name} == baseline within 5 %"
-        raise BadInput(f"{said}: a margin (within ...) goes with ==, and == with a margin; e.g. {right}")
+        raise BadInput(f"{said}: a margin (within ...) needs ==, and == needs a margin; e.g. {right}")
     made = replace(made, bound=float(factor or 1.0) if made.by_factor else 0.0)
     if within is None:
         return made
     if made.by_factor and unit != "%":
-        raise BadInput(f"{said}: {name} is compared by factors, so its margin is one in per cent, as 5 %")
+        raise BadInput(f"{said}: {name} is compared by factors, so its margin must be in percent, as 5 %")
     before = f"{name} == baseline within"
     margin = float(within) / 100 if made.by_factor else bound_of(made.metric, within, unit, said, before, where)
     if not margin > 0:
-        raise BadInput(f"{said}: a margin is above 0")
+        raise BadInput(f"{said}: a margin must be above 0")
     return replace(made, within=margin)
 
 
 def with_claims(metrics: Sequence[Metric], claims: Sequence[Asked]) -> tuple[Metric, ...]:
-    """The metrics of a run, with those that its claims need compared."""
+    """The metrics of a run, plus those that its claims need."""
     own = [one.expects.metric for one in claims if one.expects.compared]
     return tuple({metric.name: metric for metric in (*metrics, *own)}.values())
 
@@ -184,8 +187,8 @@ def with_claims(metrics: Sequence[Metric], claims: Sequence[Asked]) -> tuple[Met
 
 @dataclass(frozen=True)
 class _At:
-    """A claim at one place; `baseline` None where there is none. `comparison` is the finding that decides it, by kind,
-    names of treatment and baseline, and place; `against` the place of the baseline, if it is another one."""
+    """A claim at one place; `baseline` None if there is none. `comparison` is the finding that decides it, by kind,
+    names of treatment and baseline, and place; `against` is the place of the baseline, if it is another one."""
 
     asked: Asked
     place: str | None
@@ -206,7 +209,7 @@ class _Found:
 def judge(
     claims: Sequence[Asked], results: Sequence[Result], findings: Findings | None, alpha: float = ALPHA
 ) -> tuple[Claim, ...]:
-    """What the trials say of each claim, at every place where its treatment ran; in the order of the claims."""
+    """The verdict on each claim, at every place where its treatment ran; in the order of the claims."""
     placed = [(one, _places(one, results)) for one in claims]
     own = sum(not one.expects.compared for one, places in placed for _ in places)
     share = 1.0 if findings is None else findings.looks.share
@@ -301,7 +304,7 @@ def _compared(at: _At, findings: Findings | None, margin: float) -> _Found:
     metric, estimate = expects.metric, c.estimate
     of_ratio = c.scale == RATIO
     than = at.against or "the baseline"
-    against = f"of {than}'s" if of_ratio and at.against is None else f"against {than}"
+    against = f"of {than}'s" if of_ratio and at.against is None else f"compared with {than}"
     said = f"{metric.words} {effect_words(metric, c)} {against}"
     numbers = f"n = {c.treatment.n} and {c.baseline.n}"
     if expects.by_factor and not of_ratio:
@@ -310,7 +313,7 @@ def _compared(at: _At, findings: Findings | None, margin: float) -> _Found:
     verdict = _decided(expects, estimate.interval, margin)
     if verdict == HOLDS and expects.of_difference and c.verdict == "below_noise_floor":
         verdict = NOT_DECIDED
-        numbers += "; no more than baselines differ among themselves"
+        numbers += "; no more than baselines differ from each other"
     more = f"{more_trials_words([c])}{too_few_words([c])}" if verdict == NOT_DECIDED else ""
     return _Found(verdict, estimate, f"{said}, {numbers}{caveats_in_words(c)}{more}")
 
@@ -343,7 +346,7 @@ def _of_spread(expects: Expectation, c: Finding) -> _Found:
         reason = figure.reason or "not known"
         return _Found(NOT_DECIDED, figure, f"spread of {expects.metric.words}: {reason}, {numbers}")
     size = size_in_words(figure, expects.metric.format, is_ratio=True)
-    alike = expects.bound == 1.0 and expects.sign != "=="  # as the finding asks
+    alike = expects.bound == 1.0 and expects.sign != "=="  # with the finding's direction
     p = f", {p_in_words(spread.p_adjusted)}" if alike and spread.p_adjusted is not None else ""
     why_not = f"; {figure.reason}" if figure.interval is None and figure.reason else ""
     said = f"spread of {expects.metric.words} {size} of the baseline's, {numbers}{p}{why_not}"
@@ -358,7 +361,7 @@ def _of_spread(expects: Expectation, c: Finding) -> _Found:
 
 
 def _by_itself(at: _At, confidence: float) -> _Found:
-    """By the share of trials that succeeded, or by the median of the treatment."""
+    """By the share of successful trials, or by the median of the treatment."""
     from perflab.statistics import estimate as estimates  # scipy takes a second to import
 
     expects, metric = at.asked.expects, at.asked.expects.metric
@@ -379,7 +382,7 @@ def _of_success(at: _At, confidence: float) -> _Found:
     expects = at.asked.expects
     mine = at.treatment.outcomes
     if not mine.judged:
-        reason = f"no trial of it says anything of the system ({mine.words})"
+        reason = f"no trial of it shows anything about the system ({mine.words})"
         return _Found(NOT_DECIDED, Estimate(None, reason=reason), reason)
     own = f"{mine.success} of {mine.judged} succeeded{mine.cases(FAILED)}"
     if not expects.of_baseline:
@@ -405,7 +408,7 @@ def _between(interval: Interval | None, metric: Metric) -> str:
 
 
 def _decided(expects: Expectation, interval: Interval | None, margin: float) -> ClaimVerdict:
-    """`margin`: a factor of less than 1 + margin is no difference from the baseline."""
+    """`margin`: a factor of less than 1 + margin is not a difference from the baseline."""
     if interval is None:
         return NOT_DECIDED
     if expects.within is not None:
@@ -414,7 +417,7 @@ def _decided(expects: Expectation, interval: Interval | None, margin: float) -> 
     if expects.sign.startswith("<"):  # the same, seen from the other end
         turned, bound = _turned(interval, expects.by_factor), 1 / bound if expects.by_factor else -bound
     strict = len(expects.sign) == 1
-    # At most (or at least) as much as the baseline also holds where there is no difference.
+    # At most (or at least) as much as the baseline also holds if there is no difference.
     same = expects.by_factor and expects.bound == 1.0 and strict
     if same and turned.high < 1 + margin:
         return DOES_NOT_HOLD  # at most by what counts as no difference
@@ -426,7 +429,7 @@ def _decided(expects: Expectation, interval: Interval | None, margin: float) -> 
 
 
 def _turned(interval: Interval, by_factor: bool) -> Interval:
-    """Of the inverse of the factor, or of the value with the other sign."""
+    """For the inverse of the factor, or the value with the other sign."""
 
     def other(value: float) -> float:
         return -value if not by_factor else 1 / value if value > 0 else math.inf

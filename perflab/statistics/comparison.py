@@ -1,10 +1,10 @@
-"""Two samples compared, and a verdict that says no more than they show.
+"""Compares two samples, with a verdict that claims no more than they show.
 
 comparison = compare(Sample.of([5.1, 4.9, …], name="baseline"), Sample.of([6.0, 6.3, …], name="cpu_load"))
 comparison.verdict, comparison.p_adjusted, comparison.estimate.interval
 print(verdicts.in_words(comparison))
 
-Every comparison is made again without each of its trials, which says what single ones do to the conclusion.
+Every comparison is repeated without each of its trials, which shows the effect of single ones on the conclusion.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from perflab.statistics.spread import compare_spread, judged_spread, spread_infl
 
 Of = TypeVar("Of")
 
-HISTOGRAM_CELLS = 1024  # at least, per doubling (docs/method.md): quantiles sit on lattices of their own
-MAX_LEFT_OUT = 120  # trials of both samples; one of more carries no conclusion by ranks
+HISTOGRAM_CELLS = 1024  # minimum number, per doubling (docs/method.md): quantiles have lattices of their own
+MAX_LEFT_OUT = 120  # trials of both samples; beyond that, no single trial affects a conclusion by ranks
 
 
 @dataclass(frozen=True, kw_only=True)
 class Analysed(Comparison):
-    """With what it was made of, so that a family of comparisons can be corrected."""
+    """Includes its inputs, so that a family of comparisons can be corrected."""
 
     plain: Judgement = dataclasses.field(repr=False, compare=False)
     of_logarithms: Judgement | None = dataclasses.field(repr=False, compare=False)  # None: not all are positive
@@ -80,11 +80,11 @@ class Analysed(Comparison):
         return self.plain.corrected(correction), of_logarithms
 
     def alone(self) -> Comparison:
-        """The comparison itself, as it is written."""
+        """The comparison itself, in the form of a record."""
         return Comparison(**{f.name: getattr(self, f.name) for f in dataclasses.fields(Comparison)})
 
     def document(self) -> dict[str, Any]:
-        """For json, with the comparison without each trial."""
+        """For JSON, with the comparison without each trial."""
         return {**as_json(self.alone()), "left_out": as_json(self.left_out)}
 
 
@@ -102,21 +102,21 @@ def compare(
     find_lattice: Callable[[Sequence[float]], Lattice | None] = detect,
     alone: bool = True,
 ) -> Analysed:
-    """Compares two samples by one value per trial, as a family of one; unless `alone` as one that `corrected` will
+    """Compares two samples by one value per trial, as a family of one; unless `alone`, as one that `corrected` will
     judge with others of its family.
 
-    `ratio`: the result is a factor (the analysis is of logarithms); None: where all values are positive and the
-    margin is not absolute. `noise_floor`: a difference up to it is not claimed; a bare number is one in the unit of the
-    values, or for ratios a factor >= 1.
-    `direction`: which difference the test looks for. Raises ValueError for what makes no sense.
+    `ratio`: the result is a factor (the analysis uses logarithms); None: if all values are positive and the margin is
+    not absolute. `noise_floor`: a difference up to it is not claimed; a bare number is in the unit of the values, or
+    for ratios a factor >= 1. `direction`: the difference that the test looks for. Raises ValueError for invalid
+    combinations.
     """
     positive = baseline.positive and treatment.positive
     if ratio and not positive:
         raise ValueError("a ratio needs positive values in both samples")
-    # An absolute margin is one of differences.
+    # An absolute margin implies differences.
     logarithms = positive and (margin is None or margin.relative) if ratio is None else ratio
     if logarithms and margin is not None and not margin.relative:
-        raise ValueError("an absolute margin does not go with a ratio")
+        raise ValueError("an absolute margin excludes a ratio")
     rules = Rules(alpha, margin, _floor(noise_floor, logarithms), direction, logarithms)
     plain = judge(baseline, treatment, replace(rules, logarithms=False))
     of_logarithms = judge(baseline, treatment, replace(rules, logarithms=True)) if positive else None
@@ -180,7 +180,7 @@ def compare_all(
     share: float = 1.0,
     next_share: float = 1.0,
 ) -> list[Compared[Of]]:
-    """What both samples have values of, as one family; shares as in `corrected`."""
+    """Everything that both samples have values of, as one family; shares as in `corrected`."""
     made = [
         Compared(of, metric, compare_metric(metric, baseline, treatment, alpha, margin, floor, seed, alone=False))
         for of, metric, baseline, treatment, floor in asked
@@ -191,12 +191,12 @@ def compare_all(
 
 
 def corrected(comparisons: Sequence[Analysed], share: float = 1.0, next_share: float = 1.0) -> list[Analysed]:
-    """The same comparisons as one family, which shares alpha (Bonferroni), and the verdicts that follow.
+    """The same comparisons as one family, which shares alpha (Bonferroni), and the resulting verdicts.
 
-    `share` is the part of alpha that may be spent now, `next_share` when there are more trials; the rest is for other
-    looks at the same trials. All
-    intervals together hold with confidence 1 - share alpha, and each says what its verdict says; so a false claim of
-    any kind is made in at most that share of experiments. Differences of spread are a family of their own (Holm).
+    `share` is the part of alpha that may be spent now, `next_share` with more trials; the rest is for other looks at
+    the same trials. All intervals hold simultaneously with confidence 1 - share alpha, and each agrees with its
+    verdict; so at most that share of experiments makes a false claim of any kind. Differences of spread are a separate
+    family (Holm).
     """
     size = max(1, sum(c.p is not None for c in comparisons))
     if all(c.attainable_p is None or c.attainable_p * size > c.alpha * share for c in comparisons):
@@ -244,16 +244,16 @@ def _of_family(
 
 
 def _verdict_without(trial: LeftOut, rules: Rules) -> Verdict:
-    """Were this comparison as it is without a trial."""
+    """As if this comparison were made without a trial."""
     if rules.rejects(rules.adjusted_one_sided(trial.equivalence_p)):
         return "equivalent"
     return verdict_of(_analysed(trial.estimate, rules), trial.test, trial.attainable_p, rules)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """The p's adjusted by Holm (1979); what is None stays None and does not count.
+    """The p values adjusted by Holm (1979); None stays None and does not count.
 
-    As statsmodels' multipletests does, which takes a hundred times as long; leaving out single trials asks for many.
+    As statsmodels' multipletests does, which takes a hundred times as long; leaving out single trials needs many.
     """
     known = np.asarray([p for p in ps if p is not None])
     order = np.argsort(known, kind="stable")
@@ -293,13 +293,13 @@ def _described(sample: Sample, name: str, confidence: float, seed: int) -> Descr
 
 
 def _moments(values: Floats) -> tuple[float, float, int]:
-    """Mean, standard deviation and number; NaN where there are fewer than two."""
+    """Mean, standard deviation and number; NaN with fewer than two."""
     n = len(values)
     return (float(values.mean()), float(values.std(ddof=1)), n) if n > 1 else (math.nan, math.nan, n)
 
 
 def _equivalence(judged: Judgement) -> Equivalence | None:
-    """With limits as factors where the analysis is of logarithms."""
+    """With limits as factors if the analysis uses logarithms."""
     found = judged.equivalence
     if found is None or not judged.rules.logarithms or found.low is None or found.high is None:
         return found
@@ -307,7 +307,7 @@ def _equivalence(judged: Judgement) -> Equivalence | None:
 
 
 def _planned(judged: Judgement) -> Power:
-    """Power for a difference as large as the margin; shifts as factors where the analysis is of logarithms."""
+    """Power for a difference as large as the margin; shifts as factors if the analysis uses logarithms."""
     bounds = judged.rules.bounds
     found = power.plan(judged.design, None if isinstance(bounds, str) else bounds[1], judged.rules.level)
     if not judged.rules.logarithms:
@@ -327,8 +327,8 @@ def _more(judged: Judgement, level: float) -> int | None:
 
 
 def _without_each(baseline: Sample, treatment: Sample, whole: Judgement) -> tuple[LeftOut, ...]:
-    """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed. Empty where
-    there are more than MAX_LEFT_OUT."""
+    """Leaves out each trial in turn; a trial that is in no shared block changes nothing and is not listed. Empty for
+    more than MAX_LEFT_OUT trials."""
     if whole.trials > MAX_LEFT_OUT:
         return ()
     sides: tuple[tuple[Side, Sample], ...] = (("baseline", baseline), ("treatment", treatment))
@@ -346,7 +346,7 @@ def _without_each(baseline: Sample, treatment: Sample, whole: Judgement) -> tupl
 
 
 def _influence(whole: Analysed, judged: Judgement, trials: Sequence[LeftOut]) -> Influence:
-    """The extremes among the comparisons without one trial, and those whose verdict is another one."""
+    """The extremes among the comparisons without one trial, and those with another verdict."""
     rules, p, estimated = judged.rules, whole.p, judged.value
 
     def moved(trial: LeftOut) -> float:
@@ -363,16 +363,16 @@ def _influence(whole: Analysed, judged: Judgement, trials: Sequence[LeftOut]) ->
         tuple(trial for trial in trials if trial.verdict not in (judged.verdict, "too_few_trials")),
         None
         if counted <= MAX_LEFT_OUT
-        else f"{counted} trials are more than the {MAX_LEFT_OUT} that are left out by turns",
+        else f"{counted} trials are more than the {MAX_LEFT_OUT} that are left out in turn",
     )
 
 
 def _without_noise(value: float) -> float:
-    """Without that of floating point: of trials that are alike in this the first one is named."""
+    """Without rounding noise: among trials that are equal in this, the first one is named."""
     return float(f"{value:.12g}")
 
 
-# -- as befits a metric ----------------------------------------------------------------------------------------------
+# -- by the kind of metric -------------------------------------------------------------------------------------------
 
 
 def verdicts_alone(
@@ -381,7 +381,8 @@ def verdicts_alone(
     margin: float,
     correction: float,
 ) -> list[Verdict]:
-    """Those of `compare_metric` as a family, which are had much sooner; a noise floor is asked where it matters."""
+    """The verdicts of `compare_metric` as a family, which are computed much faster; a noise floor is requested if it
+    matters."""
     judged = []
     for metric, baseline, treatment, _ in asked:
         is_ratio = metric.compared == RATIO
@@ -406,13 +407,13 @@ def compare_metric(
     *,
     alone: bool = True,
 ) -> Analysed:
-    """Times and the like as factors with a margin; counts and shares as differences, where no difference is too small
-    to matter, so that none is ever called equivalent."""
+    """Times and the like as factors with a margin; counts and shares as differences, where every difference matters, so
+    that none is ever called equivalent."""
     is_ratio = metric.compared == RATIO
     return compare(
         baseline,
         treatment,
-        metric=f"{metric.words},",  # as verdicts.py puts it in front of what is compared
+        metric=f"{metric.words},",  # as in verdicts.py, before what is compared
         alpha=alpha,
         margin=Margin(margin, relative=True) if is_ratio else None,
         noise_floor=floor,
@@ -424,7 +425,7 @@ def compare_metric(
 
 
 def lattice_of(metric: Metric, values: Sequence[float]) -> Lattice | None:
-    """That on which trial values sit for another reason than the cells of the histograms or the unit of counts."""
+    """The lattice of trial values that is not due to the bins of histograms or the unit of counts."""
     if metric.compared != RATIO or not values:
         return None
     is_quantile = metric.name.rpartition(".")[2].startswith("p")

@@ -1,5 +1,5 @@
-"""What a trial cost between the two ends of its measured part: CPU time by the role of threads, and what the processor
-counted where it does (docs/formats.md, section 4, records `cost`)."""
+"""The cost of a trial between the two ends of its measured part: CPU time by role of threads, and the processor's
+counters if available (docs/formats.md, section 4, records `cost`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from perflab.results.trial import Cost, added
 
 Record = Mapping[str, Any]
 
-ROLES = ("executor", "middleware", "perflab", "tracer")  # of every process; a program has threads of its own beside
-ENDED = "ended"  # threads that ended within the measured part, where it is not known what they were
+ROLES = ("executor", "middleware", "perflab", "tracer")  # threads of every process; a program has its own in addition
+ENDED = "ended"  # threads of unknown role that ended within the measured part
 COUNTERS = ("cycles", "instructions", "cache_misses")
 
 
@@ -29,9 +29,9 @@ class Thread:
 
 @dataclass(frozen=True)
 class ProcessCost:
-    """Of one process between its records at the start and at the end; `counts` are by name of the counter.
+    """Of one process between its records at the start and at the end; `counts` are by counter name.
 
-    A count is None where it was not counted, and `reasons` says why; `notes` is what must be known of the others.
+    A count is None if it was not counted, and `reasons` says why; `notes` are remarks on the others.
     """
 
     process: str
@@ -42,7 +42,7 @@ class ProcessCost:
     reasons: Mapping[str, str]
     notes: tuple[str, ...] = ()
     allocations: int | None = None
-    """Of all threads but the instrument's; None where they were not counted."""
+    """Of all threads but perflab's own; None if they were not counted."""
 
     @property
     def cpu_percent(self) -> float | None:
@@ -51,7 +51,7 @@ class ProcessCost:
 
 
 def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
-    """None where one of its two records is missing. Raises KeyError or TypeError for damaged ones."""
+    """None if one of its two records is missing. Raises KeyError or TypeError for damaged ones."""
     by_end = {record["when"]: record for record in records}
     if "start" not in by_end or "end" not in by_end:
         return None
@@ -63,7 +63,7 @@ def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
     )
     cpu_ns = end["cpu_ns"] - begin["cpu_ns"]
     ended = [t for t in begin["threads"] if t["tid"] not in {other["tid"] for other in end["threads"]}]
-    if len({t["role"] for t in ended}) == 1:  # as that of timers, which ends when the last one has fired
+    if len({t["role"] for t in ended}) == 1:  # like that of timers, which ends when the last one has fired
         used = max(0, cpu_ns - sum(t.cpu_ns for t in threads))
         threads += (Thread(process, ended[0]["tid"], str(ended[0]["name"]), str(ended[0]["role"]), used),)
     counts: dict[str, int | None] = {}
@@ -82,16 +82,16 @@ def of_process(process: str, records: Sequence[Record]) -> ProcessCost | None:
 
 
 def _counted(name: str, begin: Record, end: Record) -> tuple[int | None, str]:
-    """What a counter counted, with what to know of it; or None with the reason."""
+    """A counter's value, with a remark; or None with the reason."""
     for record in (begin, end):
         if record.get("count") is None:
             return None, str(record.get("reason") or "not recorded")
     count, enabled, running = (end[key] - begin[key] for key in ("count", "enabled_ns", "running_ns"))
     if running <= 0:
-        return None, f"the counter of {name} never had its turn: others use the processor's counters"
+        return None, f"the counter of {name} was never scheduled: others use the processor's counters"
     if count <= 0:
-        return None, f"the counter of {name} stands still, as on some virtual machines"
-    notes = [] if end.get("kernel") else [f"{name} of user space alone: the kernel's are not allowed to be counted"]
+        return None, f"the counter of {name} does not advance, as on some virtual machines"
+    notes = [] if end.get("kernel") else [f"{name} of user space only: counting the kernel's is not permitted"]
     if running < enabled:
         share = running / enabled
         notes.append(f"{name} were counted for {share:.0%} of the time, and are scaled from that")
@@ -100,7 +100,7 @@ def _counted(name: str, begin: Record, end: Record) -> tuple[int | None, str]:
 
 
 def of_trial(processes: Sequence[ProcessCost | None]) -> Cost | None:
-    """All processes of a trial together; None where one was not recorded."""
+    """All processes of a trial together; None if one was not recorded."""
     known = [cost for cost in processes if cost is not None]
     if not known or len(known) < len(processes):
         return None
@@ -116,7 +116,7 @@ def of_trial(processes: Sequence[ProcessCost | None]) -> Cost | None:
     }
     return Cost(
         cpu_ns=cpu_ns,
-        # Threads are read one after the other, right after the process: what is missing in them belonged to others.
+        # Threads are read one after the other, right after the process: the difference belongs to others.
         roles={**roles, ENDED: max(0, cpu_ns - sum(roles.values()))},
         **counts,
         **reasons,

@@ -1,8 +1,8 @@
-"""Degradation curves: each metric over the levels of a numeric factor, with its knee, its saturation point, and what it
-does from the first level to the last, in honest sentences.
+"""Degradation curves: each metric over the levels of a numeric factor, with its knee, its saturation point, and its
+change from the first level to the last, in cautious sentences.
 
-Only trials enter that enter all statistics (selection.py); the others are counted beside them. docs/sweeps.md says what
-is claimed, and how wrong that can be.
+Only trials that enter all statistics are used (selection.py); the others are counted beside them. docs/sweeps.md says
+what is claimed, and how wrong that can be.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from perflab.units import format_confidence
 LINEAR: Literal["linear"] = "linear"
 LOG: Literal["log"] = "log"
 WITH_FEW_TRIALS = 0.9
-SAME = "the same in every trial"
-DIFFERS = 0.5  # of alpha: where no trend is shown, a difference somewhere is a second claim, and held to more
+SAME = "identical in every trial"
+DIFFERS = 0.5  # share of alpha: if no trend is shown, a difference somewhere is a second claim, with a stricter level
 
 
 def of(
@@ -55,7 +55,7 @@ def of(
 
 
 def _told_apart(curves: Sequence[Curve]) -> Iterator[Curve]:
-    """Curves that differ in their conditions alone get the names of these."""
+    """Curves that differ only in their conditions get the names of these."""
     called = [(c.variant, c.factor, str(c.others)) for c in curves]
     for curve, name in zip(curves, called, strict=True):
         if called.count(name) == 1:
@@ -68,7 +68,7 @@ def _told_apart(curves: Sequence[Curve]) -> Iterator[Curve]:
 
 
 def outline(path: str, curve: Placed[Result], metrics: Sequence[Metric], alpha: float) -> Curve:
-    """A curve while trials still come: medians, whose shape is not judged."""
+    """A curve while trials still arrive: medians, whose shape is not judged."""
     return _curve(path, curve, metrics, (alpha, MARGIN, 0), OverLevels.medians)
 
 
@@ -99,7 +99,7 @@ def _curve(
 
 
 def scale_of(levels: Sequence[float]) -> Literal["linear", "log"]:
-    """That on which the levels are spaced more evenly; logarithms only of positive ones."""
+    """The scale on which the levels are spaced more evenly; logarithms only of positive ones."""
     if len(levels) < 3 or levels[0] <= 0:
         return LINEAR
 
@@ -137,7 +137,7 @@ def _level(level: float, results: Sequence[Result], alpha: float, called: str | 
 
 @dataclass(frozen=True)
 class OverLevels:
-    """One metric over the levels of a factor, a sample each, and all that they show."""
+    """One metric over the levels of a factor, a sample each, and all results."""
 
     metric: Metric
     path: str
@@ -160,7 +160,7 @@ class OverLevels:
 
     @cached_property
     def change(self) -> Judgement | None:
-        """From the first level that measured it to the last; None where fewer than two did."""
+        """From the first level that measured it to the last; None if fewer than two did."""
         ends = self.measured
         return judge(ends[0][1], ends[-1][1], self.rules) if len(ends) > 1 else None
 
@@ -171,7 +171,7 @@ class OverLevels:
     @cached_property
     def saturation(self) -> Saturation | NotShown:
         if self.metric.compared != RATIO:
-            return NotShown("no difference of it is too small to matter, so none is ever called equivalent")
+            return NotShown("every difference of it matters, so none is ever called equivalent")
         lattice = lattice_of(self.metric, [v for s in self.samples for v in s.values])
         step = None if lattice is None else lattice.period
         return saturation.find(
@@ -192,7 +192,7 @@ class OverLevels:
 
     @property
     def confidence(self) -> float:
-        """What is wanted, or less where no level has trials enough for it: of five there is an interval of 90 %."""
+        """The wanted confidence, or less if no level has enough trials for it: five give an interval of 90 %."""
         wanted = 1 - self.alpha
         for tried in (wanted, WITH_FEW_TRIALS):
             if tried <= wanted and any(estimate.median(s, tried).interval is not None for _, s in self.measured):
@@ -244,7 +244,7 @@ class OverLevels:
 
 
 def sentences(of: OverLevels) -> tuple[Course | None, list[str]]:
-    """What it does over the levels; and in sentences the change, the knee, saturation, and what was not measured, each
+    """Its change over the levels; and in sentences the change, the knee, saturation, and what was not measured, each
     with its numbers of trials."""
     words, n, bend, saturated = of.metric.words, of.n, of.knee, of.saturation
     margin = f"{100 * of.margin:.3g} %"
@@ -281,7 +281,7 @@ def sentences(of: OverLevels) -> tuple[Course | None, list[str]]:
 
 
 def _change(of: OverLevels, change: Judgement) -> tuple[Course, str]:
-    """What it does from the first level to the last, and that as a sentence."""
+    """Its change from the first level to the last, and a sentence about it."""
     (first, one), (last, other) = of.measured[0], of.measured[-1]
     start, end = of.at(first), of.at(last)
     words, n, tested, alpha, margin = of.metric.words, of.n, of.trend, of.alpha, f"{100 * of.margin:.3g} %"
@@ -309,12 +309,13 @@ def _change(of: OverLevels, change: Judgement) -> tuple[Course, str]:
         differs = p_in_words(tested.p_differs)
         return "differs", f"{words} differs between the levels ({differs}), not steadily: {all_of_it}."
     if change.verdict == "too_few_trials" and (tested is None or tested.attainable > alpha):
-        return "too_few_trials", f"{words}: not enough trials to tell whether it changes ({all_of_it})."
+        return "too_few_trials", f"{words}: too few trials to show whether it changes ({all_of_it})."
     return "not_shown", f"{words}: no change is shown ({all_of_it})."
 
 
 def _interval(change: Judgement) -> tuple[Interval | None, str]:
-    """That of the difference between the ends, or where too few trials have none of that confidence, one of less."""
+    """The interval of the difference between the ends, or if too few trials have none of that confidence, one of
+    less."""
     if change.estimate.interval is not None:
         return change.estimate.interval, ""
     less = 1 - 2 * change.rules.alpha
@@ -322,13 +323,13 @@ def _interval(change: Judgement) -> tuple[Interval | None, str]:
 
 
 def _may_be_none(change: Judgement) -> bool:
-    """Whether the interval of the difference holds that there is none."""
+    """Whether the interval of the difference includes no difference."""
     interval, _ = _interval(change)
     return interval is not None and interval.low <= 0 <= interval.high
 
 
 def _size(of: OverLevels, change: Judgement) -> str:
-    """ "27.1x [20.3, 35.0]", "+12 [3, 20]"; where there are too few trials for that interval, "[20.3, 35.0; 90 %]"."""
+    """ "27.1x [20.3, 35.0]", "+12 [3, 20]"; with too few trials for that interval, "[20.3, 35.0; 90 %]"."""
     interval, level = _interval(change)
     found, is_ratio = Estimate(change.estimate.value, interval), of.rules.logarithms
     on_scale = found.mapped(math.exp) if is_ratio else found

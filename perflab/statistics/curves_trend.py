@@ -1,10 +1,10 @@
-"""Whether a metric rises or falls over the levels, by all of its trials: a test of trend within blocks.
+"""Tests whether a metric rises or falls over the levels, with all of its trials: a test of trend within blocks.
 
 With five blocks a comparison of two levels cannot reach p = 0.05 (two arrangements of each block), but the order of all
-levels can: the levels of each block are exchanged at random, and the sum of rank times level is compared with what
-that makes of it. Page's test (1963) for trials whose blocks' means are taken out before they are ranked. A jump to a
-plateau is no trend to speak of: so the same exchanges also test whether any level differs from the others at all
-(Friedman's statistic, 1937).
+levels can: the levels of each block are exchanged at random, and the sum of rank times level is compared with the
+resulting distribution. It is Page's test (1963) for trials whose block means are subtracted before ranking. A jump to a
+plateau is not a trend: so the same exchanges also test whether any level differs from the others at all (Friedman's
+statistic, 1937).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import scipy
 from perflab.statistics.sample import Floats, Sample
 
 RESAMPLES = 4999
-_NOISE = 1e-9  # of floating point, measured by the largest value
+_NOISE = 1e-9  # floating-point tolerance, relative to the largest value
 
 
 @dataclass(frozen=True)
 class Trend:
-    """`sign` 1: rising, -1: falling. `attainable` is the smallest p that these numbers of trials can give."""
+    """`sign` 1: rising, -1: falling. `attainable` is the smallest p that is possible with these numbers of trials."""
 
     sign: int
     p: float  # two-sided
     attainable: float
-    p_differs: float  # that any level differs from the others
+    p_differs: float  # test that any level differs from the others
 
 
 def trend(samples: Sequence[Sample], seed: int = 0) -> Trend | None:
-    """Over levels in the order of the samples; None where no test can be made, as of values that never vary."""
+    """Over levels in the order of the samples; None if no test is possible, e.g. for constant values."""
     blocked = all(s.blocks is not None for s in samples)
     members: dict[Hashable, list[tuple[int, float]]] = {}
     for level, sample in enumerate(samples):
@@ -74,6 +74,6 @@ def trend(samples: Sequence[Sample], seed: int = 0) -> Trend | None:
 
 
 def _log_arrangements(levels: Floats) -> float:
-    """The logarithm of the number of ways to give these levels to the trials of a block."""
+    """The logarithm of the number of ways to assign these levels to the trials of a block."""
     counts = np.unique(levels, return_counts=True)[1]
     return math.lgamma(len(levels) + 1) - sum(math.lgamma(count + 1) for count in counts)

@@ -1,15 +1,17 @@
 """Whether and by how much the values of a treatment b are larger than those of its baseline a.
 
 The test is by ranks: Wilcoxon, Mann and Whitney for two samples; with blocks the aligned rank test of Hodges and
-Lehmann (1962; Lehmann, Nonparametrics, 3.3): the mean of each block is taken from its values, all are ranked
-together, and the sum of b's ranks is compared with what it is when values are exchanged within blocks. Pairs make it a
-signed-rank test with scores r - 1/2. The distribution is counted out exactly, ties included, up to MAX_EXACT trials.
+Lehmann (1962; Lehmann, Nonparametrics, 3.3): the mean of each block is subtracted from its values, all are ranked
+together, and the sum of b's ranks is compared with its distribution when values are exchanged within blocks. Pairs make
+it a signed-rank test with scores r - 1/2. The distribution is enumerated exactly, including ties, up to MAX_EXACT
+trials.
 
 The estimate is Hodges and Lehmann's: the shift that makes both samples look alike to the test. Its interval is what the
 test does not reject: the order statistics of all differences b_j - a_i (Moses; Hollander, Wolfe and Chicken, 4.3)
-or, with blocks, the shifts at which the ranks change, searched. Closed, so that it covers as stated for ties too.
+or, with blocks, the shifts at which the ranks change, searched. It is closed, so that it covers as stated for ties too.
 
-Without a unit: Cliff's delta and Hedges' g. Every sign: positive means that the treatment's values b are larger.
+Dimensionless effect sizes: Cliff's delta and Hedges' g. Every sign: positive means that the treatment's values b are
+larger.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from perflab.statistics.ranks import MAX_EXACT, Designs, Steps
 from perflab.statistics.sample import Design, Floats
 from perflab.units import format_confidence
 
-MAX_ENUMERATED = 20_000  # arrangements that a permutation test goes through one by one
+MAX_ENUMERATED = 20_000  # arrangements that a permutation test enumerates
 RESAMPLES = 9999
 
 
 @dataclass(frozen=True)
 class Tails:
-    """Chances, if there is no difference, of a rank sum at most and at least as large as the one seen."""
+    """Probabilities, without a difference, of a rank sum at most and at least as large as the observed one."""
 
     low: float
     high: float
@@ -45,20 +47,20 @@ class Tails:
 
 
 def attainable_p(design: Design, direction: Direction = "both") -> float | None:
-    """The smallest p that these numbers of trials can give; None where nothing can be compared."""
+    """The smallest p that is possible with these numbers of trials; None if nothing can be compared."""
     if not design.blocks:
         return None
     return min(1.0, (2 if direction == "both" else 1) / design.arrangements)
 
 
 def rank_test(design: Design, direction: Direction = "both") -> Test:
-    """Mann and Whitney's test, with blocks the aligned rank test. The statistic is the share of pairs with b > a."""
+    """Mann and Whitney's test; with blocks, the aligned rank test. The statistic is the share of pairs with b > a."""
     found = rank_tails([design])[0]
     return rank_test_of(design, direction, found, superiorities([design])[0])
 
 
 def rank_test_of(design: Design, direction: Direction, tails: Tails | None, superiority: float | None) -> Test:
-    """The same of what was computed of it."""
+    """The same from precomputed values."""
     name = "aligned ranks within blocks" if design.blocked else "Mann-Whitney"
     if tails is None:
         return Test(name, None, reason="there are no trials to compare")
@@ -66,7 +68,7 @@ def rank_test_of(design: Design, direction: Direction, tails: Tails | None, supe
 
 
 def rank_tails(designs: Sequence[Design], by: Sequence[float] = ()) -> list[Tails | None]:
-    """Of each design, after its treatment was moved by so much; None of one without blocks."""
+    """For each design, after its treatment was moved by this shift; None for one without blocks."""
     shifts = by or [0.0] * len(designs)
     known = [n for n, design in enumerate(designs) if design.blocks]
     if not known:
@@ -77,17 +79,17 @@ def rank_tails(designs: Sequence[Design], by: Sequence[float] = ()) -> list[Tail
 
 
 def superiorities(designs: Sequence[Design]) -> list[float | None]:
-    """Of each design the share of pairs with b > a."""
+    """For each design the share of pairs with b > a."""
     return _of_known(designs, lambda known: ranks.superiority(Designs.of(known)))
 
 
 def shift_values(designs: Sequence[Design]) -> list[float | None]:
-    """The values of shifts() alone, which are had much sooner than the intervals."""
+    """Only the values of shifts(), which are computed much faster than the intervals."""
     return _of_known(designs, lambda known: Steps.of(Designs.of(known)).centres())
 
 
 def _of_known(designs: Sequence[Design], compute: Callable[[Sequence[Design]], Floats]) -> list[float | None]:
-    """None of designs without blocks."""
+    """None for designs without blocks."""
     known = [design for design in designs if design.blocks]
     found = iter(compute(known).tolist() if known else ())
     return [next(found) if design.blocks else None for design in designs]
@@ -99,7 +101,7 @@ def shift(design: Design, confidence: float = 0.95) -> Estimate:
 
 
 def shifts(designs: Sequence[Design], confidences: Sequence[float]) -> list[Estimate]:
-    """That of each design, with its confidence."""
+    """The shift of each design, with its confidence."""
     asked = [
         n for n, (design, level) in enumerate(zip(designs, confidences, strict=True)) if _has_interval(design, level)
     ]
@@ -130,7 +132,7 @@ def _estimate(design: Design, confidence: float, value: float | None, ends: tupl
 
 
 def hodges_lehmann(a: Floats, b: Floats) -> Floats:
-    """The median of all differences b_j - a_i of two samples; of many pairs of samples, each along the last axis."""
+    """The median of all differences b_j - a_i of two samples; for many pairs of samples, each along the last axis."""
     medians: Floats = np.median(b[..., :, None] - a[..., None, :], axis=(-2, -1))
     return medians
 
@@ -138,7 +140,7 @@ def hodges_lehmann(a: Floats, b: Floats) -> Floats:
 def welch(design: Design, confidence: float = 0.95, direction: Direction = "both") -> tuple[Test, Estimate]:
     """Welch's t test and the difference of means with the interval of the same degrees of freedom.
 
-    With blocks the t test of the blocks' differences of means.
+    With blocks, the t test of the blocks' differences of means.
     """
     name = "t of the blocks' differences" if design.blocked else "Welch's t"
     a, b = design.a, design.b
@@ -168,10 +170,10 @@ def welch(design: Design, confidence: float = 0.95, direction: Direction = "both
 
 
 def permutation_test(design: Design, direction: Direction = "both", seed: int = 0, resamples: int = RESAMPLES) -> Test:
-    """The permutation test of the difference of means, within blocks where there are any.
+    """The permutation test of the difference of means, within blocks if there are any.
 
-    Complete where there are at most MAX_ENUMERATED arrangements, else (k + 1) / (resamples + 1) of random ones. Blocks
-    are weighted by n_a n_b / (n_a + n_b), the inverse of their variance.
+    Complete for at most MAX_ENUMERATED arrangements, else (k + 1) / (resamples + 1) of random ones. Blocks are weighted
+    by n_a n_b / (n_a + n_b), the inverse of their variance.
     """
     name = "permutation of means"
     if not design.blocks:
@@ -199,13 +201,13 @@ def permutation_test(design: Design, direction: Direction = "both", seed: int = 
 
 
 def rank_p(design: Design, direction: Direction) -> float | None:
-    """The p of rank_test alone."""
+    """Only the p of rank_test."""
     found = rank_tails([design])[0]
     return None if found is None else found.p(direction)
 
 
 def _moses(design: Design, confidence: float) -> tuple[float, float]:
-    """The order statistics of the differences that the test without ties leaves in."""
+    """The order statistics of the differences that the test without ties does not reject."""
     n_a, n_b = len(design.a), len(design.b)
     pairs, n = n_a * n_b, n_a + n_b
     tail = (1 - confidence) / 2
@@ -228,7 +230,7 @@ def cliffs_delta(a: Floats, b: Floats, confidence: float = 0.95) -> Estimate:
     if not len(a) or not len(b):
         return Estimate(None, reason="there are no trials to compare")
     greater, equal = b[:, None] > a, b[:, None] == a
-    placed = greater + equal / 2  # of each pair, whether b is larger
+    placed = greater + equal / 2  # for each pair, whether b is larger
     of_a, of_b = placed.mean(axis=0), placed.mean(axis=1)
     superiority = float(placed.mean())
     delta = 2 * superiority - 1
@@ -260,7 +262,7 @@ def hedges_g(
     t = (mean_b - mean_a) / pooled / scale
     correction = math.exp(math.lgamma(freedom / 2) - math.lgamma((freedom - 1) / 2)) / math.sqrt(freedom / 2)
     tail = (1 - confidence) / 2
-    # For t >= 0, where the noncentral t is computed more exactly, and turned round for the others.
+    # For t >= 0, where the noncentral t is computed more exactly, and mirrored for the others.
     ends = [_noncentrality(abs(t), freedom, below) for below in (1 - tail, tail)]
     low, high = ends if t >= 0 else [None if end is None else -end for end in reversed(ends)]
     value = t * scale * correction
@@ -270,7 +272,7 @@ def hedges_g(
 
 
 def _noncentrality(t: float, freedom: int, below: float) -> float | None:
-    """The noncentrality with which a noncentral t is at most `t` with that probability; None where scipy fails."""
+    """The noncentrality for which a noncentral t is at most `t` with that probability; None if scipy fails."""
 
     def excess(noncentrality: float) -> float:
         return float(scipy.special.nctdtr(freedom, noncentrality, t)) - below

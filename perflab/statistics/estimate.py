@@ -1,10 +1,10 @@
-"""Mean, median and deviation of a sample, with intervals; where the sample is too small for one, there is none.
+"""Mean, median and deviation of a sample, with intervals; if the sample is too small for one, there is none.
 
 The median is the middle value, or the mean of the middle two.
 
 Interval of a quantile: order statistics. The number of values below the true q-quantile is binomial(n, q), so that
 [x_(l), x_(u)] covers it with probability P(l <= B < u), whatever the distribution (David and Nagaraja, Order
-Statistics, 3rd ed., 7.1). It holds for ties too, as at least.
+Statistics, 3rd ed., 7.1). With ties, the probability is a lower bound.
 
 Interval of a mean: BCa bootstrap (Efron 1987) from MIN_BOOTSTRAP values on. Bootstrap intervals of few values are too
 narrow; docs/statistics.md says by how much.
@@ -66,7 +66,8 @@ def mad(values: Floats) -> float:
 
 
 def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Interval | None, str | None]:
-    """The interval of the q-quantile with at most (1 - confidence) / 2 in either tail, or the reason why not."""
+    """The interval of the q-quantile with at most (1 - confidence) / 2 in either tail, or the reason why there is
+    none."""
     n, tail = len(values), (1 - confidence) / 2
     ranks = _ranks(n, q, tail)
     if ranks is None:
@@ -83,7 +84,8 @@ def order_statistics(values: Floats, q: float, confidence: float) -> tuple[Inter
 def bootstrap(
     samples: Sequence[Floats], statistic: Statistic, confidence: float, seed: int, resamples: int = RESAMPLES
 ) -> tuple[Interval | None, str | None]:
-    """A bootstrap interval of a statistic with an `axis`: BCa, or percentile where that is not defined; or why none."""
+    """A bootstrap interval of a statistic with an `axis`: BCa, or percentile if that is not defined; or why there is
+    none."""
     smallest = min(map(len, samples))
     if smallest < MIN_BOOTSTRAP:
         return None, f"{smallest} values are too few for a bootstrap: it needs {MIN_BOOTSTRAP}"
@@ -104,8 +106,8 @@ def bootstrap(
 
 
 def _bca(samples: Sequence[Floats], statistic: Statistic, found: Floats, tail: float) -> tuple[float, float]:
-    """Which quantiles of the bootstrap distribution are the interval's ends (Efron and Tibshirani 1993, 14.3); NaN
-    where that is not defined."""
+    """Which quantiles of the bootstrap distribution are the interval's ends (Efron and Tibshirani 1993, 14.3); NaN if
+    not defined."""
     here = statistic(*samples, axis=-1)
     bias = scipy.special.ndtri((np.count_nonzero(found < here) + np.count_nonzero(found <= here)) / (2 * len(found)))
     cubes = squares = 0.0
@@ -123,14 +125,14 @@ def _bca(samples: Sequence[Floats], statistic: Statistic, found: Floats, tail: f
 
 
 def without_each(values: Floats) -> Floats:
-    """A row for each value, with all the others in their order."""
+    """A row for each value, with all the others in order."""
     n = len(values)
     rows: Floats = np.broadcast_to(values, (n, n))[~np.eye(n, dtype=bool)].reshape(n, n - 1)
     return rows
 
 
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int] | None:
-    """Ranks l < u, from 1, of the order statistics that enclose the quantile; None where there are none."""
+    """Ranks l < u, from 1, of the order statistics that enclose the quantile; None if there are none."""
     below = scipy.special.bdtr(np.arange(n + 1), n, q)  # P(B <= k)
     low = int(np.searchsorted(below, tail * (1 + 1e-9), side="right"))  # the largest l with P(B <= l - 1) <= tail
     high = int(np.searchsorted(below, (1 - tail) * (1 - 1e-12), side="left")) + 1
@@ -147,9 +149,9 @@ FENCE, FAR_FENCE = 1.5, 3.0  # interquartile ranges beyond the quartiles (Tukey 
 
 
 def find_outliers(sample: Sample) -> tuple[Outlier, ...]:
-    """Trials far from the others by the rule of the MAD or Tukey's fences; nothing for fewer than MIN_VALUES values.
+    """Outliers by the rule of the MAD or Tukey's fences; none for fewer than MIN_VALUES values.
 
-    They are named and stay in: a slow trial is a result too.
+    They are reported and kept: a slow trial is a result too.
     """
     if sample.n < MIN_VALUES:
         return ()

@@ -1,12 +1,12 @@
-"""What executors cost: CPU time for what was delivered, beside the same middleware without an executor.
+"""The cost of executors: CPU time per delivered message, beside the same middleware without an executor.
 
 One row per treatment, with one value per trial behind each figure. The reference of a treatment is the one on the same
-middleware that has no executor: where a generated workload has cases the case `middleware`, else the executor `inline`,
-whose callbacks run in the middleware's threads. All else of the two is alike. The ratio to it is Hodges and Lehmann's
-shift of the logarithms, within blocks where there are some, as in findings.
+middleware without an executor: if a generated workload has cases, the case `middleware`, else the executor `inline`,
+whose callbacks run in the middleware's threads. Everything else is the same in both. The ratio to it is Hodges and
+Lehmann's shift of the logarithms, within blocks if there are some, as in findings.
 
-Shares of thread roles are of all trials of a row together. Shares of families and the phases of executors come from
-extra trials (observers cpu_profile, tracing), which enter no other figure; of several the first.
+Shares of thread roles cover all trials of a row together. Shares of families and the phases of executors come from
+extra trials (observers cpu_profile, tracing), which enter no other figure; if there are several, from the first.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from perflab.statistics.sample import Sample, as_median, design
 from perflab.statistics.selection import sample_of, why_missing
 
 INLINE = "inline"
-CASE = "workload.case"  # the factor whose level says what a generated workload leaves out
-MIDDLEWARE, PLAIN = "middleware", "plain"  # its levels without an executor, and without a middleware as well
+CASE = "workload.case"  # the factor whose level selects what a generated workload leaves out
+MIDDLEWARE, PLAIN = "middleware", "plain"  # its levels without an executor, and also without a middleware
 
-# What families are put together in a table; all of symbols that are in none of them is `other`.
+# Groups of families in a table; symbols of no family are `other`.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "application": ("application",),
     "rclcpp": ("rclcpp",),
@@ -53,8 +53,8 @@ PHASES: Mapping[str, str | None] = {
     "dispatch": "spin",
 }
 LEAST_SAMPLES = 10  # of a profile, as in perflab.profile.families
-NOT_SEEN = "no trial had the observer {}, or what it left is too little or cannot be read"
-MIN_KNOWN = 0.9  # of a duration that the scheduler's events must cover, as in perflab.trace.executor
+NOT_SEEN = "no trial had the observer {}, or its records are too short or unreadable"
+MIN_KNOWN = 0.9  # share of a duration that the scheduler's events must cover, as in perflab.trace.executor
 
 
 def _per_tick(trial: Trial) -> Measured:
@@ -89,7 +89,7 @@ def _metric(key: str) -> Metric:
 
 
 def of(results: Sequence[Result], alpha: float = 0.05) -> ExecutorCosts | None:
-    """What each treatment cost; None where no CPU time was measured, as in virtual time."""
+    """The cost of each treatment; None if no CPU time was measured, as in virtual time."""
     shown = [r for r in results if r.is_regular and r.entering]
     if not any(_reading(r, "cpu_percent").n for r in shown):
         return None
@@ -98,7 +98,7 @@ def of(results: Sequence[Result], alpha: float = 0.05) -> ExecutorCosts | None:
 
 
 def is_about_executors(rows: Sequence[CostRow]) -> bool:
-    """Whether a table of costs is what a reader of these rows looks for."""
+    """Whether readers of these rows need a table of costs."""
     return len({row.executor for row in rows}) > 1 or any(CASE in row.factors for row in rows)
 
 
@@ -111,7 +111,7 @@ def _row(index: int, results: Sequence[Result], extra: Sequence[Result], confide
     }
     costs = [t.cost for t in trials if t.cost is not None]
     roles, roles_reason = _roles(costs)
-    # Those of the same treatment, whatever was observed.
+    # Rows of the same treatment, with any observers.
     own = [result, *(r for r in extra if _treatment(r) == _treatment(result))]
     seen = [trial for r in own for trial in r.trials_detail]
     families = next((replace(t.families, trial=t.trial) for t in seen if t.families is not None), None)
@@ -145,7 +145,7 @@ def _figure(sample: Sample, confidence: float, reason: str | None) -> Median:
     """The median over trials with its interval."""
     if not sample.n:
         return as_median(Estimate(None, reason=reason or "not measured"), 0, confidence)
-    if sample.n == 1:  # nothing to be estimated; what does it takes a second to import
+    if sample.n == 1:  # nothing to estimate; the estimating code takes a second to import
         return as_median(Estimate(sample.values[0], reason="1 trial is too few for an interval"), 1, confidence)
     from perflab.statistics import estimate
 
@@ -156,7 +156,7 @@ def _figure(sample: Sample, confidence: float, reason: str | None) -> Median:
 
 
 def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple[int | None, CostRatio]:
-    """The place of the reference, and the ratio to it: of CPU per message, or of CPU where nothing is delivered."""
+    """The place of the reference, and the ratio to it: of CPU per message, or of CPU if nothing is delivered."""
     result = results[index]
     key = "cpu_per_message_ns" if _reading(result, "cpu_per_message_ns").n else "cpu_percent"
     second, reference = _reading(result, key), _reference(index, results, key)
@@ -183,8 +183,8 @@ def _compared(index: int, results: Sequence[Result], confidence: float) -> tuple
 def _reference(index: int, results: Sequence[Result], key: str) -> int | None:
     """The case without an executor, if there is one; else the same with the executor inline.
 
-    Of timers alone the other way round, as their traffic is another; `plain`, on no middleware, has the case
-    middleware of the only one that there is.
+    For timers alone the reverse, as their traffic is different; for `plain`, on no middleware, the case middleware if
+    there is only one.
     """
     own = results[index]
     plain = _case(own) == PLAIN
@@ -206,7 +206,7 @@ def _reference(index: int, results: Sequence[Result], key: str) -> int | None:
 
 
 def _surroundings(result: Result, any_middleware: bool) -> tuple[object, ...]:
-    """What is alike in a result and its reference: all but the executor, the case and the way of delivery."""
+    """What a result and its reference share: everything but the executor, the case and the way of delivery."""
     factors = {path: level for path, level in result.factors.items() if path != CASE}
     middleware = None if any_middleware else result.middleware
     return result.workload, middleware, result.pass_by, result.treatment, factors
@@ -221,8 +221,8 @@ def _no_reference(result: Result, results: Sequence[Result]) -> str:
         how = "the executor inline" if _case(result) is None else "the case middleware, or the executor inline"
         return f"no treatment on {result.middleware} runs without an executor ({how})"
     if any(_is_middleware(other) for other in results):
-        return "it runs on no middleware, and the case middleware ran on several"
-    return "it runs on no middleware, and the case middleware did not run"
+        return "it runs on no middleware, but the case middleware ran on several"
+    return "it runs on no middleware, but the case middleware did not run"
 
 
 def _case(result: Result) -> Any:
@@ -233,12 +233,12 @@ def _treatment(result: Result) -> tuple[object, ...]:
     return result.variant, result.treatment, result.factors
 
 
-# -- where it went ---------------------------------------------------------------------------------------------------
+# -- where the CPU time went ------------------------------------------------------------------------------------------
 
 
 def _roles(costs: Sequence[Cost]) -> tuple[dict[str, float] | None, str | None]:
-    """The share of each role of threads in the CPU time, or why it is not known."""
-    # Of what the threads used: they are read after their process, so together they may have a little more than it.
+    """The share of each role of threads in the CPU time, or why it is unknown."""
+    # The threads' sum: they are read after their process, so together they may have slightly more than it.
     total = sum(sum(cost.roles.values()) for cost in costs)
     if not costs:
         return None, "the threads' CPU time over the measured part was not recorded"
@@ -251,7 +251,7 @@ def _roles(costs: Sequence[Cost]) -> tuple[dict[str, float] | None, str | None]:
 def families_of(document: Mapping[str, Any], roles: Mapping[int, str]) -> Families | None:
     """`families` of a trial from its profile.json: shares of the CPU time, of all threads and of those of each role.
 
-    `roles` are by thread number. Shares are of CPU time, from 0 to 1. None where there are too few samples.
+    `roles` are by thread id. Shares are of CPU time, from 0 to 1. None if there are too few samples.
     """
     if document["quality"]["samples"] < LEAST_SAMPLES:
         return None
@@ -283,7 +283,7 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def grouped(shares: Mapping[str, float]) -> dict[str, float]:
-    """Shares of families as those of GROUPS and what is in none of them; empty where there are none."""
+    """Shares of families grouped as in GROUPS, and the rest; empty if there are none."""
     if not shares:
         return {}
     found = {group: sum(shares.get(name, 0.0) for name in names) for group, names in GROUPS.items()}
@@ -294,7 +294,7 @@ def grouped(shares: Mapping[str, float]) -> dict[str, float]:
 def phases_of(document: Mapping[str, Any]) -> Phases | None:
     """`phases` of a trial from the answer of `perflab trace executor`: all executor threads together.
 
-    None where no thread has phases. CPU time is null where the scheduler's events cover too little of the time.
+    None if no thread has phases. CPU time is null if the scheduler's events cover too little of the time.
     """
     rows = document["executor"]["rows"]
     by_function: dict[str, list[Mapping[str, Any]]] = {}
@@ -304,7 +304,7 @@ def phases_of(document: Mapping[str, Any]) -> Phases | None:
     if "thread" not in by_function:
         return None
     wall = {name: sum(row["wall_ns"] or 0 for row in own) for name, own in by_function.items()}
-    told = {  # of that, what the scheduler's events tell of
+    told = {  # the part of it that the scheduler's events cover
         name: sum((row["wall_ns"] or 0) * (row["known_percent"] or 0) / 100 for row in own)
         for name, own in by_function.items()
     }

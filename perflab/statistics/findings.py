@@ -1,8 +1,8 @@
-"""What the trials of an experiment show: every treatment compared with its baseline, and what must be known about it.
+"""What the trials of an experiment show: every treatment compared with its baseline, with remarks.
 
 All comparisons of the chosen metrics are one family, among which alpha is divided, so that all their intervals hold
-together; carry-over is a family of its own at the same alpha. Checks of the experiment itself (carry-over,
-lattices, outliers, influence) are no claims about the system under test and stand beside it. docs/findings.md says what
+simultaneously; carry-over is a separate family at the same alpha. Checks of the experiment itself (carry-over,
+lattices, outliers, influence) are not claims about the system under test and are additional. docs/findings.md says what
 is compared with what and why.
 """
 
@@ -67,14 +67,14 @@ def find(
     seed: int = 0,
     looks: Looks | None = None,
 ) -> Findings:
-    """What the trials of results show. `margin` 0.05: a factor of 1.05."""
+    """The findings from the trials of results. `margin` 0.05: a factor of 1.05."""
     looks = looks or Looks()
     wanted = tuple(metrics or chosen(None))
     places = places_of(results)
     counts = [len(r.trials) for p in places for r in p.results]
     compared: list[Compared[Pair]] = []
     carried: list[Compared[Pair]] = []
-    if max(counts, default=0) > 1:  # else there is nothing that statistics could say
+    if max(counts, default=0) > 1:  # otherwise statistics could not show anything
         compared = _compared(results, partial(_all_pairs, wanted), alpha, margin, seed, looks)
         carried = _compared(results, partial(_carry_over, wanted), alpha, MARGIN, seed, looks)
     lattices = _lattices(places, wanted)
@@ -97,7 +97,7 @@ def find(
 
 
 class _Asked(NamedTuple):
-    """A pair to be compared in one metric; `floor` says its noise floor."""
+    """A pair to compare in one metric; `floor` is its noise floor."""
 
     pair: Pair
     metric: Metric
@@ -106,7 +106,7 @@ class _Asked(NamedTuple):
     floor: Callable[[], NoiseFloor | None]
 
 
-# What is compared, always in the same order, whatever trials the results have.
+# Comparisons in a fixed order, whatever trials the results have.
 _Ask = Callable[[Sequence[Result], int], list[_Asked]]
 
 
@@ -121,8 +121,8 @@ def _all_pairs(metrics: Sequence[Metric], results: Sequence[Result], seed: int) 
 
 
 class _Stands(NamedTuple):
-    """What is said of a comparison: the verdict of the look `at`, None: the last one. `too_few`: the last look's
-    numbers of trials could show nothing of it."""
+    """The verdict on a comparison at the look `at`, None: the last one. `too_few`: the last look had too few trials to
+    show anything about it."""
 
     verdict: Verdict
     at: EarlierLook | None
@@ -132,10 +132,10 @@ class _Stands(NamedTuple):
 def _standing(
     results: Sequence[Result], ask: _Ask, alpha: float, margin: float, seed: int, looks: Looks
 ) -> dict[int, _Stands]:
-    """By their places in what is asked, those comparisons that have trials: what the last look claims, else what the
-    latest look claimed that did; where none did, what the latest look found whose numbers could show something.
+    """By their places among the comparisons, those that have trials: the last look's claim, else the latest claim of an
+    earlier look; without one, the result of the latest look with enough trials to show something.
 
-    With the chance 1 - alpha all that any look claims is so (`Looks`), so that a claim need not be made again at the
+    With probability 1 - alpha all claims of all looks are true (`Looks`), so that a claim need not be repeated at the
     smaller level of a later look.
     """
     now = _at_look(ask(results, seed), alpha, margin, looks)
@@ -153,12 +153,12 @@ def _standing(
 
 
 def _until(results: Sequence[Result], trials: int) -> list[Result]:
-    """The results with those that were the first so many trials of the run."""
+    """The results as of the first this many trials of the run."""
     return [replace(r, trials_detail=tuple(t for t in r.trials_detail if t.order <= trials)) for r in results]
 
 
 def _at_look(asked: Sequence[_Asked], alpha: float, margin: float, looks: Looks) -> dict[int, tuple[Verdict, bool]]:
-    """By their places the verdicts of those that have trials, and whether these are too few to show anything."""
+    """By place the verdicts of those that have trials, and whether these are too few to show anything."""
     designs = {n: made for n, one in enumerate(asked) if (made := design(one.baseline, one.treatment)).blocks}
     correction = len(designs) / looks.share
     found = verdicts_alone([asked[n][1:] for n in designs], alpha, margin, correction)
@@ -171,7 +171,7 @@ def _at_look(asked: Sequence[_Asked], alpha: float, margin: float, looks: Looks)
 def _compared(
     results: Sequence[Result], ask: _Ask, alpha: float, margin: float, seed: int, looks: Looks
 ) -> list[Compared[Pair]]:
-    """What both sides measured, as one family, each as it stands at the last look."""
+    """What both sides measured, as one family, each as of the last look."""
 
     def at_look(some: Sequence[Result], these: Looks) -> dict[int, Compared[tuple[int, Pair]]]:
         asked = [
@@ -193,8 +193,8 @@ def _compared(
 
 
 class Quick(NamedTuple):
-    """What a pair shows in one metric. `too_few`: the numbers of trials at this look could show nothing of it.
-    `decidable`: of systems, by a factor, so that a difference can be shown and that there is none."""
+    """The result of a pair in one metric. `too_few`: this look had too few trials to show anything about it.
+    `decidable`: compares systems, by a factor, so that either a difference or its absence can be shown."""
 
     pair: Pair
     metric: Metric
@@ -206,7 +206,7 @@ class Quick(NamedTuple):
 def verdicts(
     results: Sequence[Result], metrics: Sequence[Metric], *, alpha: float, margin: float, seed: int, looks: Looks
 ) -> list[Quick]:
-    """The verdicts of `find`, which are had much sooner than all that it says of them."""
+    """The verdicts of `find`, which are computed much faster than its other results."""
     ask = partial(_all_pairs, metrics)
     asked = ask(results, seed)
     found = []
@@ -219,7 +219,7 @@ def verdicts(
 
 
 def _floor(pair: Pair, metric: Metric, n_baseline: int, n_treatment: int, seed: int) -> NoiseFloor | None:
-    """That of the noisier of the places' baselines, on either scale."""
+    """The noise floor of the noisier of the places' baselines, on either scale."""
     found = [
         floor
         for place in pair.places
@@ -248,7 +248,7 @@ def _noise_floors(places: Sequence[Place], metrics: Sequence[Metric], seed: int)
 
 
 def _carry_over(metrics: Sequence[Metric], results: Sequence[Result], _seed: int) -> list[_Asked]:
-    """Baselines that ran right after a disturbing treatment against those that did not: a family of its own."""
+    """Baselines right after a disturbing treatment against the others: a separate family."""
     names = ("baselines after no disturbance", "baselines right after a disturbance")
     pairs = []
     for place in places_of(results):
@@ -260,7 +260,7 @@ def _carry_over(metrics: Sequence[Metric], results: Sequence[Result], _seed: int
 
 
 def _lattices(places: Sequence[Place], metrics: Sequence[Metric]) -> tuple[FoundLattice, ...]:
-    """Of all trial values of a variant together."""
+    """All trial values of a variant together."""
     return tuple(
         FoundLattice(**vars(lattice), variant=place.words, metric=metric.name)
         for place, metric in itertools.product(places, metrics)
@@ -293,7 +293,7 @@ def _finding(compared: Compared[Pair]) -> Finding:
 
 
 def _success_rate(entering: Entering, place: Place, alpha: float) -> SuccessRate:
-    """Successes of the trials that tell something of the system."""
+    """Successes among the trials that show something about the system."""
     outcomes = entering.result.outcomes
     interval = wilson(outcomes.success, outcomes.judged, 1 - alpha)
     return SuccessRate(

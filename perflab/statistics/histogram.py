@@ -1,8 +1,8 @@
 """Lossless log-linear histograms with HdrHistogram semantics, and their V2 compressed encoding.
 
 Range 1 ns .. 100 s, three significant digits: a value is known to within 1/1000 of itself (exactly below
-2048 ns). Beside the counts stand exact side values: sum, minimum, maximum and when the maximum happened.
-Merging adds counts, so it is exact and its order does not matter.
+2048 ns). In addition to the counts, exact values are kept: sum, minimum, maximum and when the maximum happened. Merging
+adds counts, so it is exact and its order does not matter.
 
 The format is that of HdrHistogram (http://hdrhistogram.org): a cookie, a length, and a zlib stream that holds a
 40-byte header and the counts as ZigZag LEB128, where a negative number -n stands for n zeros.
@@ -29,7 +29,7 @@ SIGNIFICANT_DIGITS = 3
 SUB_BUCKET_COUNT = 2048  # the power of two at or above 2 * 10 ** SIGNIFICANT_DIGITS
 SUB_BUCKET_HALF_COUNT = SUB_BUCKET_COUNT // 2
 SUB_BUCKET_HALF_MAGNITUDE = 10
-BUCKET_COUNT = 27  # doublings of 2048 until HIGHEST_NS can be told
+BUCKET_COUNT = 27  # doublings of 2048 up to HIGHEST_NS
 COUNTS_LENGTH = (BUCKET_COUNT + 1) * SUB_BUCKET_HALF_COUNT
 
 _V2_COOKIE = 0x1C849303 | 0x10
@@ -47,7 +47,7 @@ SIDES = ("count", "sum", "min", "max", "max_at_ns", *_ADDED)  # the exact values
 
 
 class HistogramError(ValueError):
-    """An encoded histogram is damaged, or of another range or precision."""
+    """An encoded histogram is damaged, or has another range or precision."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ def highest_value(indices: Int64s) -> Int64s:
 
 
 def from_values(values_ns: Iterable[int], at_ns: Iterable[int] | None = None) -> Histogram:
-    """The histogram of values, and of the instants at which they happened where these are known.
+    """The histogram of values, and of the instants at which they happened if these are known.
 
     Values above HIGHEST_NS are counted at HIGHEST_NS and in `saturated`, and the side values keep them as they are;
-    negative ones are counted in `negative` and nowhere else.
+    negative ones are counted only in `negative`.
     """
     values = np.fromiter(values_ns, np.int64)
     instants = None if at_ns is None else np.fromiter(at_ns, np.int64)[values >= 0]
@@ -164,8 +164,8 @@ def merge(histograms: Iterable[Histogram]) -> Histogram:
 
 
 def since(later: Histogram, earlier: Histogram) -> Histogram:
-    """What `later` has beyond `earlier`, the same histogram at an earlier time; side values as far as the cells tell
-    them. Raises HistogramError where it is another one."""
+    """The values in `later` that are not in `earlier`, the same histogram at an earlier time; side values as far as the
+    cells show them. Raises HistogramError if it is another histogram."""
     dense = np.zeros(COUNTS_LENGTH, np.int64)
     dense[later.indices] = later.counts
     dense[earlier.indices] -= earlier.counts
@@ -176,7 +176,7 @@ def since(later: Histogram, earlier: Histogram) -> Histogram:
 
 
 def value_at_percentile(histogram: Histogram, percentile: float) -> int | None:
-    """The value at a percentile within 0 .. 100 by HdrHistogram's rule; None where there are no values.
+    """The value at a percentile within 0 .. 100 by HdrHistogram's rule; None if there are no values.
 
     The target is floor(percentile * count / 100 + 0.5), at least 1; the answer is the highest value of the
     first cell at which the running count reaches it (at percentile 0 the lowest value of the first cell).
@@ -191,7 +191,7 @@ def value_at_percentile(histogram: Histogram, percentile: float) -> int | None:
 
 
 def mean(histogram: Histogram) -> float | None:
-    """The exact mean in nanoseconds (from the sum, not from the cells); None where there are no values."""
+    """The exact mean in nanoseconds (from the sum, not from the cells); None if there are no values."""
     return histogram.sum / histogram.count if histogram.count else None
 
 
@@ -210,10 +210,10 @@ def encode(histogram: Histogram) -> str:
 
 
 def decode(encoded: str) -> Histogram:
-    """The histogram of a V2 compressed encoding in Base64, side values as far as the cells tell them.
+    """The histogram of a V2 compressed encoding in Base64, side values as far as the cells show them.
 
-    Without the exact side values, `sum` takes each cell by its middle and `min` and `max` by its bounds, as
-    HdrHistogram does; `from_record` puts the exact ones in their place. Raises HistogramError.
+    Without the exact side values, `sum` uses the middle of each cell and `min` and `max` its bounds, as HdrHistogram
+    does; `from_record` sets the exact ones. Raises HistogramError.
     """
     ((indices, counts),) = _decode_cells([encoded])
     return _of_cells(indices, counts)
@@ -238,14 +238,14 @@ def _of_cells(indices: Int64s, counts: Int64s) -> Histogram:
 def from_record(record: Mapping[str, Any]) -> Histogram:
     """The histogram of a record: "v2", the encoding, and SIDES; `overflowed` may be missing.
 
-    A record written while values were being recorded may be a few values ahead in one member (`check` tells).
-    Raises HistogramError where the record is incomplete or damaged.
+    In a record written while values were being recorded, one member may be a few values ahead (`check` detects this).
+    Raises HistogramError if the record is incomplete or damaged.
     """
     return from_records([record])[0]
 
 
 def from_records(records: Sequence[Mapping[str, Any]]) -> list[Histogram]:
-    """Likewise of several, which takes a fraction of the time."""
+    """The same for several, which takes a fraction of the time."""
     try:
         cells = _decode_cells([record["v2"] for record in records])
         return [_of_record(record, *of) for record, of in zip(records, cells, strict=True)]
@@ -254,7 +254,7 @@ def from_records(records: Sequence[Mapping[str, Any]]) -> list[Histogram]:
 
 
 def from_each(records: Sequence[Mapping[str, Any] | None]) -> list[Histogram | None]:
-    """Likewise, with None in place of what was not measured."""
+    """The same, with None for what was not measured."""
     made = iter(from_records([record for record in records if record is not None]))
     return [None if record is None else next(made) for record in records]
 
@@ -266,10 +266,10 @@ def _of_record(record: Mapping[str, Any], indices: Int64s, counts: Int64s) -> Hi
 
 
 def check(histogram: Histogram) -> None:
-    """Raises HistogramError where the cells hold another number of values than the histogram says."""
+    """Raises HistogramError if the cells have another number of values than the histogram's count."""
     held = int(histogram.counts.sum())
     if held + histogram.overflowed != histogram.count:
-        raise HistogramError(f"a histogram holds {held} values but says {histogram.count}")
+        raise HistogramError(f"a histogram has {held} values but a count of {histogram.count}")
 
 
 def to_record(histogram: Histogram) -> dict[str, Any]:
@@ -312,7 +312,7 @@ def _decode_zigzags(payloads: Sequence[bytes]) -> tuple[Int64s, Int64s]:
             shifted = (data & np.uint8(0x7F)).astype(np.uint64) << (places * 7).astype(np.uint64)
             held = np.diff(np.searchsorted(ends, bounds), prepend=0)
             return _unzigzag(np.add.reduceat(shifted, starts)), held
-    # A number of nine bytes is among them, whose ninth carries no mark; or one of them is cut off.
+    # A number with nine bytes occurs, whose ninth has no continuation bit; or one is cut off.
     each = [_decode_zigzag_bytewise(payload) for payload in payloads]
     return np.concatenate(each), np.array([numbers.size for numbers in each], np.int64)
 
@@ -342,8 +342,8 @@ def _unzigzag(numbers: NDArray[np.uint64]) -> Int64s:
 
 
 def _decode_cells(encoded: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
-    """Indices and counts of the non-empty cells of each. At once: a single one takes 40 steps of numpy, for a few cells
-    each."""
+    """Indices and counts of the non-empty cells of each. All at once: a single one takes 40 steps of numpy, for a few
+    cells each."""
     numbers, held = _decode_zigzags([_payload(one) for one in encoded])
     steps = np.where(numbers < 0, -numbers, 1)
     if numbers.size and int(numbers.min()) < -COUNTS_LENGTH:
@@ -361,7 +361,7 @@ def _decode_cells(encoded: Sequence[str]) -> list[tuple[Int64s, Int64s]]:
 
 
 def _payload(encoded: str) -> bytes:
-    """The counts of an encoding, as they are written."""
+    """The counts of an encoding, in written form."""
     try:
         blob = base64.b64decode(encoded, validate=True)
         cookie, length = _OUTER.unpack_from(blob)

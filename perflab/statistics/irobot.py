@@ -7,25 +7,24 @@ The original keeps one tracker per subscription and classifies every message as 
     late      = latency_us > min(late_absolute_us, late_percentage * period_us // 100), and not too late
     lost     += uint32(number - expected), whenever the number is not the expected one; then expected = number + 1
 
-with latency_us the latency truncated to whole microseconds. Too late messages are received, but in none of mean, sd,
-min and max. Numbers are expected from 0 on, so what was sent before the match is lost; what is missing at the end is
-not seen. `lost` is a difference of unsigned 32-bit numbers: a message that arrives twice, or after a later one, adds
+with latency_us the latency truncated to whole microseconds. Too late messages are received, but excluded from mean, sd,
+min and max. Numbers are expected from 0 on, so messages sent before the match are lost; missing ones at the end are not
+noticed. `lost` is a difference of unsigned 32-bit numbers: a message that arrives twice, or after a later one, adds
 about 4.29e9. Without tracking there are no classes and no losses, and every sample counts.
 
-tests/python/irobot_tracker.py does just that with single arrivals. perflab records counts, histograms and late messages
-instead, from which `original_subscription` reproduces
+tests/python/irobot_tracker.py does exactly this with single arrivals. perflab records counts, histograms and late
+messages instead, from which `original_subscription` reproduces
 
-- exactly: received, and lost where at most one message was out of order or there twice (and was not the last one);
-  late and too_late, min and, where no message was too late or some were late, max - given `late_ns`;
-- mean: from the exact sum; what truncation took from each sample is taken from the histogram's cells, at most 0.5 us
-  from the original's before both are rounded; of duplicates, which are in no histogram, it knows nothing;
-- sd, and max where only on-time messages are left: from the cells, whose values are known to 0.1 %;
+- exactly: received, and lost if at most one message was out of order or duplicated (and was not the last one); late and
+too_late, min and, if no message was too late or some were late, max - given `late_ns`;
+- mean: from the exact sum; the loss by truncation of each sample is taken from the histogram's cells, at most 0.5 us
+from the original's before both are rounded; duplicates are in no histogram and are ignored;
+- sd, and max if there are only on-time messages: from the cells, whose values are known to 0.1 %;
 - late and too_late without `late_ns`: from the cells; wrong by at most the messages in the cell of the threshold;
-- lost, where several messages were out of order: each is taken for a wrap of its own, which may be too many;
-- throughput: with the interval from first to last message as the schedule has it; perflab does not record the jitter
-  of these two.
+- lost, if several messages were out of order: each counts as a separate wrap-around, which may be too many;
+- throughput: with the scheduled interval from first to last message; perflab does not record the jitter of these two.
 
-With several publishers on one topic the original mixes their numbers; here each is counted by itself.
+With several publishers on one topic the original mixes their numbers; here each is counted separately.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ LOST = 3
 
 @dataclass(frozen=True)
 class Options:
-    """The original's options; whole numbers, as it takes them."""
+    """The original's options; integers, as it takes them."""
 
     tracking: bool = True
     late_percentage: int = 20
@@ -72,7 +71,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of latency_all.txt. Times in microseconds, NaN where there are no samples; None: not known."""
+    """A line of latency_all.txt. Times in microseconds, NaN if there are no samples; None: unknown."""
 
     node: str
     topic: str
@@ -91,7 +90,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Total:
-    """The line of latency_total.txt; percentages are NaN where there is nothing to divide by."""
+    """The line of latency_total.txt; percentages are NaN if there is nothing to divide by."""
 
     received: int
     mean_us: float
@@ -105,9 +104,9 @@ class Total:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What one subscription received from one publisher, as perflab records it.
+    """Messages that one subscription received from one publisher, as perflab records them.
 
-    `late_ns` are the latencies of all messages above `recorded_above_ns`; None where not every one was recorded.
+    `late_ns` are the latencies of all messages above `recorded_above_ns`; None if not all were recorded.
     """
 
     size_bytes: int | None
@@ -129,7 +128,7 @@ class Delivery:
 def original_subscription(
     node: str, topic: str, deliveries: Sequence[Delivery], options: Options, duration_s: float
 ) -> Row:
-    """A subscription as the original counts it; see the head of this module for what is exact."""
+    """A subscription as the original counts it; the head of this module lists what is exact."""
     received = late = too_late = lost = 0
     throughput = 0.0
     kept = _Samples()
@@ -152,7 +151,7 @@ def original_subscription(
     first = deliveries[0] if deliveries else None
     seen = kept.count > 0 and first is not None
     size_bytes, frequency_hz = (first.size_bytes or 0, first.frequency_hz or 0.0) if seen and first else (0, 0.0)
-    # Of too late messages neither size nor time is kept: 0 bytes in 0 seconds.
+    # Neither size nor time of too late messages is kept: 0 bytes in 0 seconds.
     throughput = throughput if seen or received < 2 else math.nan
     counts = (received, late, too_late, lost)
     return Row(node, topic, size_bytes, *counts, *kept.times(), frequency_hz, throughput)
@@ -183,15 +182,16 @@ def original_publisher(
 def corrected_publisher(
     node: str, topic: str, size_bytes: int, frequency_hz: float, sent: int, calls: Histogram, duration_s: float
 ) -> Row:
-    """A publisher in perflab's figures. The counts stay 0: they are those of a subscription."""
+    """A publisher in perflab's figures. The counts stay 0: only a subscription has them."""
     throughput, times = sent * size_bytes / duration_s / KIB, _exact(calls)
     return Row(node, topic, size_bytes, *_NO_COUNTS, *times, frequency_hz, throughput)
 
 
 def original_total(rows: Sequence[Row]) -> Total:
-    """The original's total of one process: each row's mean counts as often as its received messages, too late ones too.
+    """The original's total of one process: each row's mean is weighted by its received messages, including too late
+    ones.
 
-    One subscription that received nothing makes it NaN, as there.
+    One subscription that received nothing makes it NaN, as in the original.
     """
     received = sum(row.received for row in rows)
     mean = round_half_up(sum(row.received * row.mean_us for row in rows) / received) if received else math.nan
@@ -199,14 +199,15 @@ def original_total(rows: Sequence[Row]) -> Total:
 
 
 def corrected_total(rows: Sequence[Row], samples: Sequence[int]) -> Total:
-    """perflab's total of one process: the mean of all messages. `samples` says how many each row's mean is of."""
+    """perflab's total of one process: the mean of all messages. `samples` is the number of messages behind each row's
+    mean."""
     count = sum(samples)
     mean = sum(n * row.mean_us for n, row in zip(samples, rows, strict=True) if n) / count if count else math.nan
     return _total(rows, mean)
 
 
 def original_aggregate(totals: Sequence[Total]) -> Total:
-    """The original's "System total" of several processes: the mean of their means, without weights and cut down."""
+    """The original's "System total" of several processes: the mean of their means, unweighted and truncated."""
     means = [0 if math.isnan(total.mean_us) else int(total.mean_us) for total in totals]
     return _total(totals, float(sum(means) // len(means)) if means else math.nan)
 
@@ -223,8 +224,8 @@ def original_lost(delivery: Delivery) -> int:
     """The original's `lost` of one publisher's messages.
 
     The differences telescope: with N arrivals, of which K have a lower number than expected, and L the number of the
-    last, lost = (L + 1) - N + K * 2**32. perflab knows L as the highest number, and K as the messages that came after
-    a later one or twice; K is exact where that is at most 1, else possibly too high.
+    last, lost = (L + 1) - N + K * 2**32. perflab uses the highest number as L, and the number of messages that came
+    after a later one or twice as K; K is exact up to 1, else possibly too high.
     """
     if not delivery.received or delivery.highest_sequence is None:
         return 0
@@ -234,12 +235,13 @@ def original_lost(delivery: Delivery) -> int:
 
 
 def late_text(number: int, latency_us: int, threshold_us: int, *, too_late: bool) -> str:
-    """What the original writes about a message that came late."""
+    """The original's line about a late message."""
     return f"msg {number} {'too late' if too_late else 'late'}. {latency_us}us > {threshold_us}us"
 
 
 def original_lost_text(number: int, missing: int) -> str:
-    """What the original writes when message `number` comes and `missing` before it did not: the range runs upwards."""
+    """The original's line when message `number` arrives and `missing` messages before it did not: the range runs
+    upwards."""
     before = (number - 1) % UINT32
     return f"msg {before} lost." if missing == 1 else f"msgs {before} to {before + missing} lost."
 
@@ -263,7 +265,7 @@ def round_half_up(value: float) -> float:
 
 @dataclass(frozen=True)
 class _Samples:
-    """Latencies in whole microseconds, as far as cells tell them: their number, sum, and cells for the deviation."""
+    """Latencies in whole microseconds, as far as cells show them: their number, sum, and cells for the deviation."""
 
     count: int = 0
     sum_us: float = 0.0
@@ -274,7 +276,7 @@ class _Samples:
     max_us: float = math.nan
 
     def plus(self, histogram: Histogram, max_us: float | None) -> _Samples:
-        """With the values of a histogram; `max_us` where its own maximum is not among them."""
+        """With the values of a histogram; `max_us` if its own maximum is not among them."""
         if not histogram.count or histogram.min is None or histogram.max is None:
             return self
         rest_ns = _mean_rest_ns(histogram.indices)
@@ -307,7 +309,7 @@ class _Samples:
     def times(self) -> Times:
         if not self.count:
             return _NO_TIMES
-        # Truncation cannot take more than each sample's rest, so the smallest sample bounds the mean from below.
+        # Truncation cannot remove more than each sample's fraction, so the smallest sample bounds the mean from below.
         mean, sd = min(max(self.sum_us / self.count, self.min_us), self.max_us), math.nan
         if self.in_cells:
             of_cells = self.sum_of_cells / self.in_cells
@@ -316,7 +318,7 @@ class _Samples:
 
 
 def _classify(delivery: Delivery, late_ns: int, too_late_ns: int) -> tuple[_Samples, int, int]:
-    """The samples that the original keeps, and its late and too late ones, of latencies at and above these limits."""
+    """The samples that the original keeps, and its late and too late ones, for latencies at and above these limits."""
     latency = delivery.latency
     one_by_one = delivery.late_ns
     if one_by_one is None or delivery.recorded_above_ns >= min(late_ns, too_late_ns):
@@ -340,7 +342,8 @@ def _classify(delivery: Delivery, late_ns: int, too_late_ns: int) -> tuple[_Samp
 
 
 def _kept(latency: Histogram, counts: Int64s, gone: int, gone_ns: float, late_left: Sequence[int]) -> _Samples:
-    """A histogram without its too late messages; its maximum is that of the late ones left, or of the last cell."""
+    """A histogram without its too late messages; its maximum is that of the remaining late ones, or of the last
+    cell."""
     filled = counts > 0
     if not filled.any() or latency.min is None or latency.max is None:
         return _Samples()
@@ -399,13 +402,13 @@ def _total(parts: Sequence[Row] | Sequence[Total], mean_us: float) -> Total:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    """None where one of them is not known."""
+    """None if one of them is unknown."""
     known = list(counts)
     return None if None in known else sum(n for n in known if n is not None)
 
 
 def _threshold_us(absolute_us: int, percentage: int, frequency_hz: float | None) -> int:
-    """The original's; without a period (a reaction publishes) the absolute time alone."""
+    """The original's limit; without a period (a reaction publishes), only the absolute time."""
     if not frequency_hz:
         return absolute_us
     period_us = int(np.float32(1_000_000) / np.float32(frequency_hz))
@@ -424,7 +427,7 @@ def _middle(indices: Int64s) -> Int64s:
 
 
 def _mean_rest_ns(indices: Int64s) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """What truncation to microseconds takes from a value, on average over all values of each cell."""
+    """The average loss of a value by truncation to microseconds, over all values of each cell."""
     low, end = hg.lowest_value(indices), hg.highest_value(indices) + 1
 
     def sum_below(x: Int64s) -> Int64s:

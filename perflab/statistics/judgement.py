@@ -1,16 +1,16 @@
-"""What a comparison comes to: the estimate, the test, equivalence, and one word for them.
+"""The result of a comparison: the estimate, the test, equivalence, and one word for them.
 
 In this order: a difference within the margin is `equivalent`, whether there is one or not; a difference that the test
-finds is `higher` or `lower`, or `below_noise_floor`; where no test could have found one, `too_few_trials`; all else
-is `not_shown`, which says nothing of whether there is a difference.
+finds is `higher` or `lower`, or `below_noise_floor`; if no test could have found one, `too_few_trials`; everything else
+is `not_shown`, which says nothing about whether there is a difference.
 
-That there is no difference larger than d is shown by two one-sided tests, never by a test that found nothing
-(Schuirmann 1987): the hypothesis "the difference is d or more" is rejected on either side at level alpha. It is the
-same as that the interval of confidence 1 - 2 alpha lies within (-d, d).
+The absence of a difference larger than d is shown by two one-sided tests, never by a test that found nothing
+(Schuirmann 1987): the hypothesis "the difference is d or more" is rejected on either side at level alpha. This is
+equivalent to the interval of confidence 1 - 2 alpha lying within (-d, d).
 
-One interval says it all: `estimate` has the one that excludes 0 where a difference is claimed, lies within the margin
-where equivalence is, and does neither otherwise. It is what the rank test does not reject, made to agree with the exact
-tests at 0 and at the margin where ties make these differ from the interval's order statistics.
+One interval agrees with all verdicts: that of `estimate` excludes 0 if a difference is claimed, lies within the margin
+if equivalence is, and does neither otherwise. It is what the rank test does not reject, adjusted to agree with the
+exact tests at 0 and at the margin if ties make these differ from the interval's order statistics.
 """
 
 from __future__ import annotations
@@ -45,34 +45,35 @@ from perflab.statistics.sample import Design, Sample, design
 
 @dataclass(frozen=True)
 class Rules:
-    """How samples are judged. `logarithms`: ratios instead of differences; every value must be positive then."""
+    """The rules by which samples are judged. `logarithms`: ratios instead of differences; then every value must be
+    positive."""
 
     alpha: float = 0.05
     margin: Margin | None = None
     noise_floor: float | None = None  # a shift on the scale of the analysis
     direction: Direction = "both"
     logarithms: bool = False
-    correction: float = 1.0  # what p is multiplied with: how many comparisons share alpha, and looks at them
+    correction: float = 1.0  # factor of p: the number of comparisons that share alpha, and looks at them
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 0.5:
-            raise ValueError(f"alpha is between 0 and 0.5, not {self.alpha}")
+            raise ValueError(f"alpha must be between 0 and 0.5, not {self.alpha}")
 
     @property
     def level(self) -> float:
-        """At which p itself is judged."""
+        """The level for p itself."""
         return self.alpha / self.correction
 
     @property
     def confidence(self) -> float:
-        """Of the interval that excludes 0 when the test rejects."""
+        """Confidence of the interval that excludes 0 if the test rejects."""
         return 1 - self.level * (1 if self.direction == "both" else 2)
 
     def adjusted(self, p: float | None) -> float | None:
         return None if p is None else min(1.0, p * self.correction)
 
     def adjusted_one_sided(self, p: float | None) -> float | None:
-        """Of one of the interval's two ends, which share its error."""
+        """Error probability at one of the interval's two ends, which share its error."""
         return self.adjusted(None if p is None else p * (2 if self.direction == "both" else 1))
 
     def rejects(self, adjusted: float | None) -> bool:
@@ -82,22 +83,22 @@ class Rules:
     def bounds(self) -> tuple[float, float] | str:
         """The margin as limits of the shift on the scale of the analysis, or why there are none.
 
-        A relative margin is one of factors. As a share of the baseline's own median it would be an estimate that is
-        taken for known: where values cross 0 equivalence was then claimed in 9 to 22 % of experiments at alpha = 5 %.
+        A relative margin is a factor. A share of the baseline's own median would be an estimate treated as known: for
+        values around 0, equivalence was then claimed in 9 to 22 % of experiments at alpha = 5 %.
         """
         if self.margin is None:
             return "there is no margin"
         if self.logarithms:
             if not self.margin.relative:
-                return "an absolute margin does not go with ratios"
+                return "an absolute margin excludes ratios"
             return -math.log1p(self.margin.value), math.log1p(self.margin.value)
         return NOT_POSITIVE if self.margin.relative else (-self.margin.value, self.margin.value)
 
 
 @dataclass(frozen=True)
 class _Ranked:
-    """What no correction changes: of no trials all is None. `of_margin` are the tails where the treatment is moved by
-    either end of the margin towards 0; None without a margin."""
+    """The parts that no correction changes: without trials, all are None. `of_margin` are the tails after the treatment
+    is moved by either end of the margin towards 0; None without a margin."""
 
     value: float | None
     superiority: float | None
@@ -107,7 +108,7 @@ class _Ranked:
 
 @dataclass(frozen=True)
 class Judgement:
-    """One comparison by itself, on the scale of the analysis: shifts of values, or of logarithms."""
+    """One comparison alone, on the scale of the analysis: shifts of values, or of logarithms."""
 
     design: Design
     rules: Rules
@@ -122,7 +123,7 @@ class Judgement:
 
     @property
     def value(self) -> float | None:
-        """Hodges and Lehmann's shift, which is had much sooner than its interval."""
+        """Hodges and Lehmann's shift, which is computed much faster than its interval."""
         return self._ranked.value
 
     def corrected(self, correction: float) -> Judgement:
@@ -145,7 +146,7 @@ class Judgement:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """With the interval that says what the verdict says."""
+        """With the interval that agrees with the verdict."""
         found = self._shift
         return found if found.interval is None else replace(found, interval=self._agreeing(found.interval))
 
@@ -183,10 +184,10 @@ class Judgement:
 
     @property
     def one_sided(self) -> tuple[float, float] | None:
-        """The p's of the tests against a shift as low as the margin or lower, and as high or higher.
+        """The p values of the tests against a shift at or below the margin, and at or above it.
 
-        What rejects all shifts up to 0 rejects those up to the margin too, which with ties a test at the margin alone
-        may not.
+        A test that rejects all shifts up to 0 also rejects those up to the margin, which with ties a test at the margin
+        alone may not.
         """
         here, of_margin = self._ranked.tails, self._ranked.of_margin
         if here is None or of_margin is None:
@@ -236,7 +237,7 @@ def judge(baseline: Sample, treatment: Sample, rules: Rules) -> Judgement:
 def judge_without_each(
     baseline: Sample, treatment: Sample, rules: Rules, left_out: Sequence[tuple[Side, int]]
 ) -> list[Judgement]:
-    """The judgements without single trials, each told by its sample and its place there."""
+    """The judgements without single trials, each identified by its sample and its index there."""
     if rules.logarithms:
         baseline, treatment = baseline.mapped(math.log), treatment.mapped(math.log)
     made = [
@@ -250,7 +251,7 @@ def judge_without_each(
 
 
 def ranked_together(judgements: Sequence[Judgement]) -> None:
-    """Ranks the trials of all at once, which takes much less time than when each is asked by itself."""
+    """Ranks the trials of all at once, which takes much less time than one by one."""
     for judgement, ranked in zip(judgements, _rank(judgements), strict=True):
         judgement.__dict__["_ranked"] = ranked
 
@@ -280,7 +281,7 @@ def _rank(judgements: Sequence[Judgement]) -> list[_Ranked]:
 
 
 def verdict_of(estimate: float | None, test: Test, attainable: float | None, rules: Rules) -> Verdict:
-    """The word for a shift, its test and the smallest p that there could have been, where there is no margin."""
+    """The word for a shift, its test and the smallest possible p, without a margin."""
     if test.p is None or estimate is None or attainable is None:
         return "too_few_trials"
     if rules.rejects(rules.adjusted(test.p)):
@@ -288,7 +289,7 @@ def verdict_of(estimate: float | None, test: Test, attainable: float | None, rul
             return "below_noise_floor"
         if rules.direction != "both":
             return rules.direction
-        # With many ties the shift may be 0 where the ranks differ.
+        # With many ties the shift may be 0 although the ranks differ.
         larger = estimate or (test.statistic or 0.5) - 0.5
         if larger:
             return "higher" if larger > 0 else "lower"

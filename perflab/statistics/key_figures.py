@@ -1,11 +1,13 @@
-"""Key figures: what a graph declares that it is judged by (docs/reference_graph.md), as numbers of trials and results.
+"""Key figures: the figures by which a graph declares that it is judged (docs/reference_graph.md), as numbers of trials
+and results.
 
-- path: the response where the path ends, so the age of the oldest news in it; and how many updates did not come. What
-  could have come is counted along the path: a transform sends what it gets, a fusion what its slowest input brings;
+- path: the response at the end of the path, i.e. the age of its oldest input; and how many updates did not arrive.
+Possible updates are counted along the path: a transform sends as many as it receives, a fusion as many as its slowest
+input;
 - lost: messages lost on some topics, or on all;
-- jitter: how far the intervals between a node's publications are from its period.
+- jitter: the deviation of the intervals between a node's publications from its period.
 
-They are made of what edges and publishers record in any case, so they cost nothing beside it.
+They are computed from what edges and publishers record in any case, so they cost nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from perflab.statistics.metrics import METRICS, Metric
 
 PATH, LOST, JITTER, VALUE, TIMES = metrics.PATH, metrics.LOST, metrics.JITTER, metrics.VALUE, metrics.TIMES
 
-# What tables show of each kind.
+# Columns in tables for each kind.
 SHOWN = {
     PATH: ("mean", "p50", "p99", "max", "missed"),
     LOST: ("", "share"),
@@ -46,7 +48,7 @@ SHOWN = {
     VALUE: ("",),
     TIMES: ("mean", "p50", "p99", "max"),
 }
-OVER_FLOOR = ("p50", "p99")  # of times that have a floor: compared with it
+OVER_FLOOR = ("p50", "p99")  # for times with a floor: compared with it
 Trials = Sequence[tuple[Accounts, int | None]]
 Merged = Callable[[Sequence[tuple[Edge | Publisher, int | None]], str], Distribution | None]
 _LOST_CLASSES = ("pre_match", "gap", "tail")
@@ -54,14 +56,14 @@ _LOST_CLASSES = ("pre_match", "gap", "tail")
 
 @dataclass(frozen=True)
 class Pace:
-    """How many messages a publisher sends if nothing is lost: its own count, or what comes of its inputs'."""
+    """How many messages a publisher sends if nothing is lost: its own count, or the count derived from its inputs."""
 
-    publisher: PublisherKey | None = None  # where a timer or a cyclic reaction sends
+    publisher: PublisherKey | None = None  # if a timer or a cyclic reaction sends
     slowest: bool = False  # of a fusion
     inputs: tuple[Pace, ...] = ()
 
     def of(self, sent: Mapping[PublisherKey, int | None]) -> int | None:
-        """None where what one of the sources sent is not known."""
+        """None if a source's count is unknown."""
         if self.publisher is not None:
             return sent.get(self.publisher)
         counts = [pace.of(sent) for pace in self.inputs]
@@ -73,26 +75,27 @@ class Pace:
 
 @dataclass(frozen=True)
 class KeyFigure:
-    """One that a graph declares. Names are as records have them: "/lidar", ("/lidar", "/points", "/detector")."""
+    """A key figure that a graph declares. Names in the form of records: "/lidar", ("/lidar", "/points",
+    "/detector")."""
 
     name: str
     kind: str
     begins: tuple[str, ...] = ()  # of a path
     ends: str = ""
     edges: tuple[EdgeKey, ...] = ()
-    paces: tuple[Pace, ...] = ()  # of these edges
-    topics: tuple[str, ...] | None = None  # of what is lost; None: all
+    paces: tuple[Pace, ...] = ()  # for these edges
+    topics: tuple[str, ...] | None = None  # topics whose losses count; None: all
     publishers: tuple[PublisherKey, ...] = ()  # of a jitter
-    periods_ns: tuple[int, ...] = ()  # of these publishers
-    own: OwnFigure | OwnTimes | None = None  # of the workload's kind, without a value
+    periods_ns: tuple[int, ...] = ()  # for these publishers
+    own: OwnFigure | OwnTimes | None = None  # from the workload's kind, without a value
 
     def at_rate(self, rate: float) -> KeyFigure:
-        """The same of a graph all of whose timers and cyclic reactions fire so many times as often."""
+        """The same for a graph all of whose timers and cyclic reactions fire this many times as often."""
         return replace(self, periods_ns=tuple(round(period / rate) for period in self.periods_ns))
 
     @property
     def words(self) -> str:
-        """What it is, in short."""
+        """A short description."""
         if self.own is not None:
             return self.own.words
         if self.kind == PATH:
@@ -103,9 +106,9 @@ class KeyFigure:
 
 
 def declared(graph: Mapping[str, Any]) -> tuple[KeyFigure, ...]:
-    """Those of a resolved graph, in its order, and of the kind of workload that made it.
+    """The key figures of a resolved graph, in its order, and of the kind of workload that made it.
 
-    Raises BadInput where one is called like a metric.
+    Raises BadInput if one has the name of a metric.
     """
     pace = _paces(graph)
     own = {name: _own(figure) for name, figure in (graph.get("own_figures") or {}).items()}
@@ -128,18 +131,18 @@ def _own(written: Mapping[str, Any]) -> OwnFigure | OwnTimes:
 
 
 def kinds(figures: Iterable[KeyFigure]) -> dict[str, str]:
-    """By name, as metrics are looked up with."""
+    """By name, as metrics are looked up."""
     return {figure.name: figure.kind for figure in figures}
 
 
 def kinds_in(*summaries: Summary) -> dict[str, str]:
-    """The same, of the results of summaries."""
+    """The same, for the results of summaries."""
     found = [result.key_figures for summary in summaries for result in summary.results]
     return {name: entry.kind for figures in found for name, entry in figures.items()}
 
 
 def metrics_of(figure: KeyFigure) -> list[Metric]:
-    """All metrics that a figure makes, and its ratios to its floor."""
+    """All metrics of a figure, and its ratios to its floor."""
     names = metrics.made_by({figure.name: figure.kind})
     if isinstance(figure.own, OwnTimes) and figure.own.floor is not None:
         names += [metrics.over_floor(figure.name, figure.own.floor, statistic) for statistic in OVER_FLOOR]
@@ -157,8 +160,8 @@ def of_trials(
 ) -> dict[str, KeyFigureResult]:
     """Their numbers over some trials, each with the start of its measured part, by name.
 
-    `merged` makes one distribution of a histogram of some edges or publishers. `own` and `own_times` are what the
-    workload's kind says of each trial, and `distribution` makes one of the latter.
+    `merged` merges a histogram of some edges or publishers into one distribution. `own` and `own_times` are each
+    trial's values from the workload's kind, and `distribution` makes one of the latter.
     """
     made: dict[str, KeyFigureResult] = {}
     for figure in figures:
@@ -190,7 +193,7 @@ def with_medians(result: Result, figures: Sequence[KeyFigure], confidence: float
 
 def _path(figure: KeyFigure, trials: Trials, merged: Merged) -> PathFigure:
     chosen = [(e, started) for a, started in trials for e in a.edges if e.key in figure.edges]
-    # Of a trial that was ended before all updates could arrive it is not known how many could.
+    # In a trial that was ended before all updates could arrive, the number of possible ones is unknown.
     sent = [{p.key: p.sent for p in a.publishers} if a.complete else None for a, _ in trials]
     possible = [None if counts is None else added([pace.of(counts) for pace in figure.paces]) for counts in sent]
     arrived = [sum(e.received for e in a.edges if e.key in figure.edges) for a, _ in trials]
@@ -227,7 +230,7 @@ def _jitter(figure: KeyFigure, trials: Trials, merged: Merged) -> JitterFigure:
         publishers=tuple(tuple(map(_short, key)) for key in figure.publishers),
         periods_ns=figure.periods_ns,
         jitter_ns=merged(chosen, "period_jitter"),
-        # Of several periods there is nothing to say together.
+        # Several periods have no common value.
         period_ns=merged(chosen, "period") if len(set(figure.periods_ns)) == 1 else None,
     )
 
@@ -240,7 +243,7 @@ _MAKE: Mapping[str, Callable[[KeyFigure, Trials, Merged], KeyFigureResult]] = {
 
 
 def _short(qualified: str) -> str:
-    """A name as people write it in a graph file: relative to the root namespace."""
+    """A name in the form of a graph file: relative to the root namespace."""
     return qualified.removeprefix("/")
 
 
@@ -268,7 +271,7 @@ def _figure(written: Mapping[str, Any], pace: Callable[[PublisherKey], Pace]) ->
 
 
 def _paces(graph: Mapping[str, Any]) -> Callable[[PublisherKey], Pace]:
-    """Those of the publishers of a resolved graph."""
+    """The periods of the publishers of a resolved graph."""
     nodes: dict[str, Mapping[str, Any]] = {}
     on_topic: dict[str, list[PublisherKey]] = {}
     for process in graph["processes"] if graph.get("key_figures") else ():

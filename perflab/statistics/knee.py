@@ -1,22 +1,23 @@
-"""The knee of a curve: the level beyond which a metric gets worse faster, where one is shown.
+"""The knee of a curve: the level beyond which a metric gets worse faster, if one is shown.
 
-The curve is that of the trials' values over the levels, times as logarithms; a knee is where two straight lines meet of
-which the second rises more steeply (or falls less: seen from its worse end, a curve that improves has its knee where
-it starts to get worse). A knee is claimed where all of this holds:
+The curve consists of the trials' values over the levels, times as logarithms; a knee is where two straight lines meet
+of which the second rises more steeply (or falls less: seen from its worse end, a curve that improves has its knee where
+it starts to get worse). A knee is claimed if all of this holds:
 
-- The curve is not straight. Of each block, the kink at an inner level is what fits beyond a straight line: a contrast
-  whose mean is 0 for every straight line, whatever the noise at each level and however much the blocks drift. Its
-  largest standardised sum over the inner levels is compared with what it is when the signs of whole blocks are turned
-  round: a test that is exact where these contrasts are symmetric about 0. Five blocks can reach p = 1/32.
-- Two lines fit better than a parabola, by CLEARLY: else the curve bends, but at no level of its own.
+- The curve is not straight. For each block, the kink at an inner level is the deviation from a straight line: a
+contrast whose mean is 0 for every straight line, whatever the noise at each level and however much the blocks drift.
+Its
+  largest standardised sum over the inner levels is compared with its distribution when the signs of whole blocks are
+  flipped: a test that is exact if these contrasts are symmetric about 0. Five blocks can reach p = 1/32.
+- Two lines fit better than a parabola, by CLEARLY: otherwise the curve bends, but at no particular level.
 
-The greatest distance to the chord (Satopaa et al. 2011, Kneedle) finds a knee in every curve, flat and straight
-ones too; nothing here is of it.
+The greatest distance to the chord (Satopaa et al. 2011, Kneedle) finds a knee in every curve, flat and straight ones
+too; it is not used here.
 
-Where the knee is: least squares of two lines that meet (Hinkley 1971), over the mean logarithms. Interval: the places
-at which two lines do not fit worse than at the best one by more than in 1 - alpha of the bootstrap samples of
-this very curve; residuals are resampled within levels, after the blocks' means are taken out. It is then made wider
-to the next levels: that the curve is straight between two of them is the model's word and was not measured.
+The place of the knee: least squares of two lines that meet (Hinkley 1971), over the mean logarithms. Interval: the
+places at which the excess misfit of two lines over the best place is exceeded in more than alpha of the bootstrap
+samples of this curve; residuals are resampled within levels, after the blocks' means are subtracted. It is then
+widened to the next levels: between two of them, the straight curve is an assumption of the model and was not measured.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from perflab.statistics.sample import Floats, Sample
 
 MIN_LEVELS = 4
 CLEARLY = 4.0  # in squared standard errors of a trial: about the 95th percentile of chance for one more parameter
-MAX_COMPLETE = 12  # blocks whose signs are turned in every way; of more, in RESAMPLES random ones
+MAX_COMPLETE = 12  # number of blocks up to which all sign combinations are used; beyond, RESAMPLES random ones
 RESAMPLES = 999
 GRID = 121  # places that are tried for a knee
-_NOISE = 1e-9  # of floating point, measured by the largest value
+_NOISE = 1e-9  # floating-point tolerance, relative to the largest value
 
 
 @dataclass(frozen=True)
 class NotShown:
-    """Why nothing is claimed; `flat`: because the levels do not differ, as far as these trials show."""
+    """Why nothing is claimed; `flat`: because these trials show no difference between the levels."""
 
     reason: str
     flat: bool = False
@@ -48,7 +49,7 @@ class NotShown:
 
 @dataclass(frozen=True)
 class _Curve:
-    """Of the levels with values; positions within [0, 1], values so that higher is worse."""
+    """For the levels with values; positions within [0, 1], values oriented so that higher is worse."""
 
     levels: Floats
     x: Floats
@@ -66,42 +67,38 @@ def find(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Knee | NotShown:
-    """The knee of one sample per level (ascending), or why none is claimed.
+    """The knee for one sample per level (ascending), or why none is claimed.
 
-    `logarithms` of the values, which must all be positive then; `log_levels`: positions are logarithms of the levels.
+    `logarithms` of the values, which must then all be positive; `log_levels`: positions are logarithms of the levels.
     """
     curve = _curve(levels, samples, log_levels, logarithms, higher_is_worse)
     if len(curve.x) < MIN_LEVELS:
-        return NotShown(f"it takes {MIN_LEVELS} levels with values, there are {len(curve.x)}")
+        return NotShown(f"it needs {MIN_LEVELS} levels with values, there are {len(curve.x)}")
     together = np.concatenate(curve.values)
     if np.ptp(together) <= _NOISE * float(np.abs(together).max()):
-        return NotShown("the same in every trial")
+        return NotShown("identical in every trial")
     bends = _Bends.of(curve)
     if 0.5**bends.blocks > alpha:
         needed = math.ceil(math.log2(1 / alpha) - 1e-9)
-        return NotShown(
-            f"not enough trials to tell: {bends.blocks} blocks have a trial at 3 levels or more, it takes {needed}"
-        )
+        return NotShown(f"too few trials: {bends.blocks} blocks have a trial at 3 levels or more, it needs {needed}")
     p = bends.p(1, seed)
     if p > alpha:
         if bends.p(-1, seed) <= alpha:
-            return NotShown("it bends the other way: towards higher levels it changes less for the worse")
+            return NotShown("it bends the other way: towards higher levels it worsens less")
         return NotShown(f"not distinguishable from a straight line (p = {p:.2g})", flat=True)
     fit = _Fit.of(curve)
     rss = fit.residuals(fit.means)
     best = int(np.argmin(rss))
     if not math.isfinite(rss[best]):
-        return NotShown("no two lines fit of which the second is the steeper")
-    # What two lines leave beyond the noise counts as noise, so that a smooth bend does not look sharp.
+        return NotShown("no two lines fit of which the second is steeper")
+    # Deviations from two lines beyond the noise count as noise, so that a smooth bend does not look sharp.
     spare = len(curve.x) - MIN_LEVELS
     variance = max(fit.variance, float(rss[best]) / spare) if spare else fit.variance
     if fit.parabola() - rss[best] <= CLEARLY * variance:
-        return NotShown(
-            "it bends, but a parabola fits as well as two lines: it has no level of its own at which it does"
-        )
+        return NotShown("it bends, but a parabola fits as well as two lines: the bend has no particular level")
     allowed = _allowed(fit, best, alpha, seed)
     kept = np.flatnonzero(rss - rss[best] <= allowed * variance + _NOISE * fit.size)
-    # Nothing was measured between levels, and before the second one no place can be told from another.
+    # Nothing was measured between levels, and before the second one all places are equivalent.
     first = 0 if kept[0] == 0 else int(np.searchsorted(curve.x, fit.at[kept[0]], side="right")) - 1
     last = len(curve.x) - 1 if kept[-1] == len(fit.at) - 1 else int(np.searchsorted(curve.x, fit.at[kept[-1]]))
     level = _level(float(fit.at[best]), curve, log_levels)
@@ -117,7 +114,7 @@ def _curve(
     x = (x - x[0]) / (x[-1] - x[0]) if len(x) > 1 else x
     sign = 1.0 if higher_is_worse else -1.0
     values = [sign * (np.log(s.array) if logarithms else s.array) for _, s in kept]
-    # Trials without blocks are taken in their order: any pairing is as good as another.
+    # Trials without blocks are paired in their order: any pairing is as good as another.
     blocked = all(s.blocks is not None for _, s in kept)
     blocks: list[list[Hashable]] = [list(s.blocks or ()) if blocked else list(range(s.n)) for _, s in kept]
     return _Curve(at, x, values, blocks)
@@ -132,7 +129,7 @@ def _level(at: float, curve: _Curve, log_levels: bool) -> float:
 
 @dataclass(frozen=True)
 class _Bends:
-    """Of each block (rows) the kink at each inner level (columns)."""
+    """For each block (rows) the kink at each inner level (columns)."""
 
     kinks: Floats
 
@@ -162,7 +159,7 @@ class _Bends:
         return _Bends(np.asarray(rows).reshape(len(rows), len(curve.x) - 2))
 
     def p(self, sign: int, seed: int) -> float:
-        """The chance of a kink at least so large upwards (1) or downwards (-1), were the curve straight."""
+        """Probability of a kink at least this large upwards (1) or downwards (-1) on a straight curve."""
         norms = np.sqrt((self.kinks**2).sum(axis=0))
         kinks = np.divide(sign * self.kinks, norms, out=np.zeros_like(self.kinks), where=norms > 0)
         n = self.blocks
@@ -179,14 +176,14 @@ class _Bends:
 class _Fit:
     """Two lines that meet, by weighted least squares through the means of the levels, for each place of the knee.
 
-    What a knee explains beyond one straight line is the square of one contrast of the means: the hinge at its place,
-    without what of it a line explains, of length 1.
+    A knee explains, beyond one straight line, the square of one contrast of the means: the hinge at its place, minus
+    its projection on lines, normalised.
     """
 
     x: Floats
     at: Floats  # the places
-    means: Floats  # of the levels, the blocks' taken out
-    root: Floats  # of the numbers of trials at the levels
+    means: Floats  # of the levels, after subtracting the blocks'
+    root: Floats  # inverse of the numbers of trials at the levels
     noise: list[Floats]  # residuals of the trials at each level, scaled to the variance
     variance: float  # of a trial about the mean of its level
     line: Floats  # projects weighted means on straight lines
@@ -210,7 +207,7 @@ class _Fit:
         return float(((self.root * self.means) ** 2).sum())
 
     def residuals(self, means: Floats) -> Floats:
-        """The sum of squares that two lines leave, by place; infinite where the second is not the steeper one."""
+        """The residual sum of squares of two lines, by place; infinite if the second is not steeper."""
         weighted = means * self.root
         straight = ((weighted - weighted @ self.line) ** 2).sum(axis=-1)[..., None]
         explained = weighted @ self.contrasts.T
@@ -218,26 +215,26 @@ class _Fit:
         return found
 
     def fitted(self, index: int) -> Floats:
-        """The means as two lines with the knee at that place have them."""
+        """The means as fitted by two lines with the knee at that place."""
         weighted, contrast = self.means * self.root, self.contrasts[index]
         value: Floats = (weighted @ self.line + (weighted @ contrast) * contrast) / self.root
         return value
 
     def parabola(self) -> float:
-        """The sum of squares that a parabola leaves."""
+        """The residual sum of squares of a parabola."""
         basis, target = np.vander(self.x, 3) * self.root[:, None], self.root * self.means
         return float(((target - basis @ np.linalg.lstsq(basis, target, rcond=None)[0]) ** 2).sum())
 
 
 def _two_way(curve: _Curve) -> tuple[Floats, list[Floats], float]:
-    """Means of the levels beside those of the blocks, by least squares; residuals, and their variance."""
+    """Means of the levels and of the blocks, by least squares; residuals, and their variance."""
     names = {b: i for i, b in enumerate(dict.fromkeys(b for blocks in curve.blocks for b in blocks))}
     counts = [len(v) for v in curve.values]
     n, k = sum(counts), len(counts)
     of_levels, of_blocks = np.zeros((n, k)), np.zeros((n, len(names)))
     of_levels[np.arange(n), np.repeat(np.arange(k), counts)] = 1
     of_blocks[np.arange(n), [names[b] for blocks in curve.blocks for b in blocks]] = 1
-    # Effects of the blocks sum to 0, so that means of levels stay what they are.
+    # Effects of the blocks sum to 0, so that means of levels are not changed.
     basis = np.hstack([of_levels, of_blocks[:, 1:] - of_blocks[:, :1]])
     y = np.concatenate(curve.values)
     found, _, rank, _ = np.linalg.lstsq(basis, y, rcond=None)

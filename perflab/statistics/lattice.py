@@ -1,17 +1,19 @@
-"""Values that sit on a lattice: k times a period plus an offset, give or take a little.
+"""Values on a lattice: approximately k times a period plus an offset.
 
-A timer that polls every 50 ms makes durations of it, and means of such values agree to three digits by counting ticks.
+A timer that polls every 50 ms makes durations on a lattice, and means of such values agree to three digits by counting
+ticks.
 
-For a period P, the residues x mod P are points on a circle. If there is no lattice they are about uniform, and the
-chance that n - 1 points fall within the arc of length w (as a share of P) that begins at the n-th is w^(n-1); for any
-of them at most n times that (exactly that for w <= 1/2: Laubscher and Rudolph 1968). Up to a tenth of the values may be
-off the lattice: then the chance is n P(Binomial(n-1, w) >= m-1) for m of n points, times the number of m's tried.
+For a period P, the residues x mod P are points on a circle. Without a lattice they are approximately uniform, and the
+probability that n - 1 points fall within the arc of length w (as a share of P) that begins at the n-th is w^(n-1); for
+any of them at most n times that (exactly that for w <= 1/2: Laubscher and Rudolph 1968). Up to a tenth of the values
+may be off the lattice: then the probability is n P(Binomial(n-1, w) >= m-1) for m of n points, times the number of m's
+tried.
 
-Against false findings:
+Protection against false findings:
 - Values in one cell count once. Three clusters of trials are three points, however many trials they have.
-- What was rounded to r fills an arc of its own: w is taken r/P wider.
-- Periods are searched up to where the values fill MIN_LEVELS cells and down to range/MAX_CELLS. The chance is
-  multiplied by the number of frequencies tried up to that one and by their harmonic sum (Bonferroni, weights 1/j).
+- Values rounded to r fill an arc anyway: w is taken r/P wider.
+- Periods are searched up to where the values fill MIN_LEVELS cells and down to range/MAX_CELLS. The probability is
+multiplied by the number of frequencies tried up to that one and by their harmonic sum (Bonferroni, weights 1/j).
 """
 
 from __future__ import annotations
@@ -31,26 +33,26 @@ from perflab.statistics.sample import Floats
 Bools = npt.NDArray[np.bool_]
 
 MIN_VALUES = 6
-MIN_LEVELS = 5  # cells that hold values; fewer cannot be told from clusters
+MIN_LEVELS = 5  # cells with values; fewer look like clusters
 MAX_CELLS = 400
-MAX_VALUES = 400  # more are thinned: they say nothing new
-MAX_ARC = 0.25  # of the period; what scatters more is not called a lattice
+MAX_VALUES = 400  # more are thinned: they add no information
+MAX_ARC = 0.25  # share of the period; wider scatter is not called a lattice
 MIN_PERIOD = 4  # in units of the resolution
 OFF_SHARE = 0.1
 ALPHA = 0.01
 _COARSE, _FINE = 0.1, 0.005  # steps of the frequency, in cycles over the range
 
 
-_NOISE = 1e-12  # of floating point, measured by the largest value
+_NOISE = 1e-12  # floating-point tolerance, relative to the largest value
 
 
 def detect(
     values: Sequence[float] | Floats, *, resolution: float | None = None, alpha: float = ALPHA
 ) -> Lattice | None:
-    """The lattice of the values, the resolution they are written with where that is coarse, or None.
+    """The lattice of the values, their written resolution if that is coarse, or None.
 
-    `resolution` is for values known to be binned. A resolution is reported where the values are multiples of it, cover
-    MIN_LEVELS or more, and there are at most MAX_CELLS of it in their range: a finer one shows nowhere.
+    `resolution` is for values known to be binned. A resolution is reported if the values are multiples of it, cover
+    MIN_LEVELS or more, and there are at most MAX_CELLS of it in their range: a finer one has no visible effect.
     """
     data = np.sort(np.asarray(values, dtype=np.float64))
     if len(data) < MIN_VALUES or data[0] == data[-1]:
@@ -68,7 +70,7 @@ def detect(
 def _written(data: Floats) -> tuple[Fraction, float | None]:
     """The greatest common divisor of the differences, and the power of ten that all values are multiples of.
 
-    By the shortest decimals that give the values; the power is None where they have more than 12 digits: computed ones.
+    From the shortest decimals of the values; the power is None if they have more than 12 digits: computed ones.
     """
     exact = [Fraction(repr(float(x))) for x in data]
     differences = {b - exact[0] for b in exact} - {Fraction(0)}
@@ -88,13 +90,14 @@ def _written(data: Floats) -> tuple[Fraction, float | None]:
 def _exact(
     data: Floats, unit: Fraction, written: float | None, resolution: float | None, alpha: float
 ) -> Lattice | None:
-    """A lattice without any scatter that is coarser than the values are written."""
+    """A lattice without any scatter that is coarser than the written resolution."""
     if written is None:
         return None
     period, grain = float(unit), resolution or written
     times = round(period / grain)
     levels = len(np.unique(data))
-    # The chance that the differences of n numbers share a divisor of m or more: at most the sum of k^-(n-1) from m on.
+    # The probability that the differences of n numbers share a divisor of m or more: at most the sum of k^-(n-1) from m
+    # on.
     p = 1.0 if times < 2 else float(times) ** -(levels - 1) * (times / (levels - 2) + 1) if levels > 2 else 1.0
     if levels < MIN_LEVELS or p > alpha or np.ptp(data) / period > MAX_CELLS:
         return None
@@ -111,7 +114,7 @@ def _search(data: Floats, grain: float, alpha: float) -> Lattice | None:
         return None
     cycles = np.arange(lowest, highest, _COARSE)
     keep = len(data) - math.floor(OFF_SHARE * len(data))
-    # A coarse step blurs the residues by half of it at most.
+    # A coarse step blurs the residues by at most half of it.
     candidates = cycles[_arcs(data, cycles / span, keep) <= MAX_ARC + _COARSE / 2]
     best: tuple[float, float, Floats, Floats] | None = None
     tests = highest / _FINE
@@ -141,7 +144,7 @@ def _search(data: Floats, grain: float, alpha: float) -> Lattice | None:
 
 
 def _arcs(data: Floats, frequencies: Floats, kept: int) -> Floats:
-    """The shortest arc, as a share of the circle, that holds `kept` of the residues; per frequency."""
+    """The shortest arc, as a share of the circle, that contains `kept` of the residues; per frequency."""
     phases = np.sort(np.mod(np.multiply.outer(frequencies, data - data[0]), 1.0), axis=1)
     around = np.concatenate([phases, phases + 1], axis=1)
     n = len(data)
@@ -150,7 +153,7 @@ def _arcs(data: Floats, frequencies: Floats, kept: int) -> Floats:
 
 
 def _members(data: Floats, period: float, kept: int) -> tuple[Bools, Floats]:
-    """Which values lie in the shortest arc that holds `kept` of them, and in which cells those are."""
+    """Which values lie in the shortest arc that contains `kept` of them, and in which cells those are."""
     phases = np.mod((data - data[0]) / period, 1.0)
     order = np.argsort(phases, kind="stable")
     around = np.concatenate([phases[order], phases[order] + 1])
@@ -198,7 +201,7 @@ def _fitted(
 
 
 def _slope(x: Floats, y: Floats) -> tuple[float, float]:
-    """That of the line by least squares, and its standard error."""
+    """The intercept and slope of the line by least squares, with standard error."""
     (of_x, both), (_, of_y) = np.cov(x, y, bias=True)
     unexplained = max(0.0, 1 - both**2 / (of_x * of_y))
     return float(both / of_x), math.sqrt(unexplained * of_y / of_x / (len(x) - 2))

@@ -1,10 +1,10 @@
-"""What a trial says, as one number for each metric; and criteria of success, which bound such a number.
+"""The values of a trial, one number for each metric; and criteria of success, which bound such a number.
 
-A metric that a trial did not measure has a reason in its place, and so has a percentile for which it has too few
-messages: of n messages fewer than ten lie above the quantile q where n < 10 / (1 - q), and the value is then little
-more than one of the largest few.
+A metric that a trial did not measure has a reason instead, and so has a percentile with too few messages: of n
+messages, fewer than ten lie above the quantile q if n < 10 / (1 - q), and the value is then little more than one of the
+largest few.
 
-A metric is declared here, once; tables, reports, comparisons and criteria ask METRICS. An installed package adds one by
+A metric is declared here, once; tables, reports, comparisons and criteria use METRICS. An installed package adds one by
 an entry point of the group `perflab.metrics` (perflab/plugins.py).
 """
 
@@ -28,10 +28,10 @@ from perflab.results.trial import SLOPE_FROM_S, HasCounts, Judged, Trial, counte
 from perflab.statistics.cost import COUNTERS
 from perflab.units import format_count
 
-LOWER: Literal["lower"] = "lower"  # which is better
+LOWER: Literal["lower"] = "lower"  # direction of improvement
 HIGHER: Literal["higher"] = "higher"
-# How two values of a metric are compared. Times are positive and spread over decades: what changes them multiplies.
-# Counts and shares are 0 as a rule.
+# How two values of a metric are compared. Times are positive and spread over decades: effects on them multiply. Counts
+# and shares are usually 0.
 RATIO, DIFFERENCE = "ratio", "difference"
 
 NS, PERCENT, COUNT, KILOBYTES = (
@@ -49,7 +49,7 @@ Measured = float | str | None
 
 @dataclass(frozen=True)
 class Reading:
-    """A metric of one trial; `reason` says why where the value is None."""
+    """A metric of one trial; `reason` says why if the value is None."""
 
     value: float | None
     reason: str | None = None
@@ -63,7 +63,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a trial. `compared` says whether differences of it are ratios or differences."""
+    """One number of a trial. `compared`: whether differences of it are ratios or differences."""
 
     name: str
     words: str
@@ -73,7 +73,7 @@ class Metric:
     better: Literal["lower", "higher"] = LOWER
     compared: str = RATIO
     observers: frozenset[str] = frozenset()
-    """Those without which a trial does not have it."""
+    """Observers without which a trial does not have it."""
 
     @property
     def unit(self) -> str:
@@ -87,17 +87,17 @@ class Metric:
         return self.quantity.text(value)
 
 
-# -- what trials say -------------------------------------------------------------------------------------------------
+# -- values of trials ------------------------------------------------------------------------------------------------
 
 
 def needed(statistic: str) -> int:
-    """How many messages a trial must have for this statistic to mean something."""
+    """How many messages a trial needs for this statistic to be meaningful."""
     quantile = _QUANTILES.get(statistic)
     return 1 if quantile is None else math.ceil(round(BEYOND / (1 - quantile), 6))
 
 
 def of_distribution(distribution: Distribution | None, statistic: str) -> Measured:
-    """A statistic of times; why there is none where they are too few for it to mean something."""
+    """A statistic of times; or why there is none if they are too few for it to be meaningful."""
     if distribution is None:
         return None
     count: int | None = distribution.count
@@ -106,12 +106,12 @@ def of_distribution(distribution: Distribution | None, statistic: str) -> Measur
         return "no message was received" if count == 0 else None
     if count is not None and count < (least := needed(statistic)):
         short = statistic.replace("_", ".")
-        return f"{short} needs {format_count(least)} messages in a trial, there are {format_count(count)}"
+        return f"{short} needs {format_count(least)} messages in a trial, there are only {format_count(count)}"
     return float(value)
 
 
 def _round_trip(statistic: str, trial: Trial) -> Measured:
-    """The mean over all replies; otherwise that of the slowest service, for percentiles cannot be merged."""
+    """The mean over all replies; otherwise that of the slowest service, because percentiles cannot be merged."""
     distributions = [s.round_trip_ns for s in trial.services if s.round_trip_ns is not None]
     readings = [of_distribution(d, statistic) for d in distributions]
     values = [r for r in readings if isinstance(r, float)]
@@ -123,7 +123,7 @@ def _round_trip(statistic: str, trial: Trial) -> Measured:
         return values[0]
     counts = [d.count for d in distributions if d.count is not None]
     if len(counts) < len(distributions):
-        return "the number of replies is not known"
+        return "the number of replies is unknown"
     return sum(map(operator.mul, counts, values), 0.0) / sum(counts)
 
 
@@ -137,7 +137,7 @@ def _lost(trial: Trial) -> Measured:
     if not owners(trial):
         return None
     lost = counted(trial, attrgetter("all_lost"))
-    return "what was lost at the end is not known" if lost is None else lost
+    return "losses at the end are unknown" if lost is None else lost
 
 
 def _lost_share(trial: Trial) -> Measured:
@@ -161,7 +161,7 @@ def _share_of_received(trial: Trial, count: str) -> Measured:
 
 
 def cpu_per_message(trials: Sequence[Trial]) -> Reading:
-    """CPU time of all processes over the messages received, both of the measured parts of all of these trials."""
+    """CPU time of all processes divided by the received messages, both in the measured parts of all these trials."""
     return Reading.of(_cpu_per_message(trials))
 
 
@@ -174,7 +174,7 @@ def _cpu_per_message(trials: Sequence[Trial]) -> Measured:
 
 
 def per_second(count: int | None, trials: Sequence[Trial]) -> float | None:
-    """Of what was counted in all of these trials, over their measured parts."""
+    """From the counts in all of these trials, over their measured parts."""
     lasted = [t.measured_s for t in trials]
     known = [s for s in lasted if s is not None]
     return count / sum(known) if count is not None and len(known) == len(lasted) and sum(known) > 0 else None
@@ -182,7 +182,7 @@ def per_second(count: int | None, trials: Sequence[Trial]) -> float | None:
 
 def _slope(of: float | None, trial: Trial) -> Measured:
     short = trial.measured_s is not None and trial.measured_s < SLOPE_FROM_S
-    return f"not told of a trial of less than {SLOPE_FROM_S} s" if of is None and short else of
+    return f"not defined for a trial of less than {SLOPE_FROM_S} s" if of is None and short else of
 
 
 def received_bytes(of: HasCounts) -> int | None:
@@ -212,7 +212,7 @@ def _cpu_frequency(trial: Trial) -> Measured:
     if trial.machine is None:
         return None
     known = [cpu.frequency_hz for cpu in trial.machine.cpus if cpu.frequency_hz is not None]
-    return sum(known) / len(known) if known else "not told: this machine has no cpufreq, as most virtual ones"
+    return sum(known) / len(known) if known else "not measured: this machine has no cpufreq, like most virtual ones"
 
 
 def _of_system(count: str, trial: Trial) -> Measured:
@@ -232,24 +232,25 @@ def _of_recoveries(member: str, trial: Trial) -> Measured:
         return "no process crashed: the condition `crash` was not on"
     found = [getattr(recovery, member) for recovery in trial.recoveries]
     if None in found:
-        return "what came back received nothing"
+        return "the process that came back received nothing"
     return float(sum(found) if member == "missed" else max(found))
 
 
 def _allocations_per_message(trial: Trial) -> Measured:
     if trial.allocations is None:
         return (
-            "not counted: the observer allocations was not on, or the run is of a version before it counted them apart"
+            "not counted: the observer allocations was not on, or the run is from a version before they were "
+            "counted separately"
         )
     return _per_message(trial.allocations, received(trial))
 
 
-# Times that observers record: each is called like its observer, or NAME_PART.
+# Times that observers record: named after the observer, or NAME_PART.
 OBSERVED = {
     "hiccup": "how late a thread that only sleeps wakes up",
-    "hiccup_waited": "of `hiccup` the time in which the thread was ready and another one had its CPU",
-    "hiccup_woken_late": "of `hiccup` the rest, in which nobody had woken the thread yet",
-    "cyclictest": "how late the kernel wakes a thread of high priority",
+    "hiccup_waited": "the part of `hiccup` in which the thread was ready and another one had its CPU",
+    "hiccup_woken_late": "the rest of `hiccup`, before the thread was woken",
+    "cyclictest": "how late the kernel wakes a high-priority thread",
 }
 
 
@@ -292,38 +293,38 @@ def _own() -> Iterator[Metric]:
     yield from _times("latency", "from sending a message to its callback, over all edges")
     yield from _times("response", "from when a message was due to its callback, over all edges")
     yield from _times("publish_delay", "how much later than due messages were sent")
-    yield from _times("publish_call", "how long the call that sends took")
+    yield from _times("publish_call", "duration of the call that sends")
     yield from _times("dispatch", "from the arrival of a message to its callback; `--measure dispatch`")
-    yield from _times("work", "how long callbacks ran; `--measure work`")
-    yield from _times("serialize", "how long encoding a message took; `--serialization every`")
-    yield from _times("deserialize", "how long decoding a message took; `--serialization every`")
+    yield from _times("work", "duration of callbacks; `--measure work`")
+    yield from _times("serialize", "duration of encoding a message; `--serialization every`")
+    yield from _times("deserialize", "duration of decoding a message; `--serialization every`")
     yield from _times("round_trip", "from request to reply, of the slowest service (the mean: of all)", _round_trip)
     for name, help_ in OBSERVED.items():
         observer = _observer_of(name)
         yield from _times(name, f"{help_}; observer `{observer}`", partial(_observed, name), frozenset({observer}))
-    of_received = "of the messages and replies that were received"
-    yield _count("received", "messages and replies that were received", better=HIGHER)
+    of_received = "among the received messages and replies"
+    yield _count("received", "received messages and replies", better=HIGHER)
     yield Metric(
         "received_per_s", "received per second", quantity.PER_SECOND, lambda t: per_second(received(t), [t]),
-        "messages and replies that were received, in each second of the measured part", HIGHER,
+        "received messages and replies, in each second of the measured part", HIGHER,
     )  # fmt: skip
     yield Metric(
         "bytes_per_s", "throughput", quantity.DATA_RATE, lambda t: per_second(received_bytes(t), [t]),
-        "payload of the messages and replies that were received, in each second of the measured part", HIGHER,
+        "payload of the received messages and replies, in each second of the measured part", HIGHER,
     )  # fmt: skip
     yield Metric(
         "latency_slope", "latency slope", quantity.DRIFT,
         lambda t: _slope(t.latency_slope_ns_per_s, t),
-        f"how the mean latency of a second changes from second to second; of {SLOPE_FROM_S} s or more",
+        f"change of the mean latency of a second per second; for {SLOPE_FROM_S} s or more",
         compared=DIFFERENCE,
     )  # fmt: skip
     yield Metric(
         "rss_slope", "RSS slope", quantity.GROWTH, lambda t: _slope(t.rss_slope_kb_per_s, t),
-        f"how the resident memory of all processes together changes, in kB of 1024 bytes; of {SLOPE_FROM_S} s or more",
+        f"change of the resident memory of all processes together, in kB of 1024 bytes; for {SLOPE_FROM_S} s or more",
         compared=DIFFERENCE,
     )  # fmt: skip
-    yield _count("lost", "messages and replies that never came", measure=_lost)
-    yield _share("lost_share", "share lost", "lost, of what was sent", _lost_share)
+    yield _count("lost", "messages and replies that never arrived", measure=_lost)
+    yield _share("lost_share", "share lost", "lost, as a share of those sent", _lost_share)
     yield _count("late", "slower than 5 ms or 20 % of the period, whichever is less")
     yield _count("too_late", "slower than 50 ms or the period, whichever is less", "too late")
     for count in ("late", "too_late"):
@@ -332,8 +333,8 @@ def _own() -> Iterator[Metric]:
         yield _share(f"{count}_share", f"share {words}", f"{words}, {of_received}", measure)
     yield _count("reordered", "received after a later one")
     yield _count("duplicate", "received once more", "duplicates")
-    yield _count("not_sent", "left out by timers with overrun `skip`", "ticks not sent")
-    yield _count("write_errors", "the middleware refused them", "write errors")
+    yield _count("not_sent", "skipped by timers with overrun `skip`", "ticks not sent")
+    yield _count("write_errors", "rejected by the middleware", "write errors")
     for of in ("participants", "endpoints"):
         done = "all participants were found" if of == "participants" else "all endpoints were matched"
         yield Metric(
@@ -342,7 +343,7 @@ def _own() -> Iterator[Metric]:
         )  # fmt: skip
     yield Metric(
         "first_message", "first message", quantity.TIME, attrgetter("first_message_ns"),
-        "from when the first message of all, of the warm-up too, was due to its callback, on the slowest edge",
+        "from when the first message of all, including the warm-up, was due to its callback, on the slowest edge",
     )  # fmt: skip
     for member, words, help_ in (
         ("matched", "matched again", "until all endpoints were matched"),
@@ -354,48 +355,48 @@ def _own() -> Iterator[Metric]:
         )  # fmt: skip
     yield Metric(
         "recovery_missed", "missed by a crash", quantity.COUNT, partial(_of_recoveries, "missed"),
-        "messages that came neither to a process before its crash nor after it, over its edges; condition `crash`",
+        "messages that reached a process neither before its crash nor after it, over its edges; condition `crash`",
         compared=DIFFERENCE,
     )  # fmt: skip
     yield Metric(
         "run_time", "run time", quantity.TIME,
-        lambda t: "not of a command that ends by itself" if t.run_s is None else t.run_s * 1e9,
-        "of a command that ends by itself",
+        lambda t: "not for a command that ends by itself" if t.run_s is None else t.run_s * 1e9,
+        "for a command that ends by itself",
     )  # fmt: skip
     yield Metric(
         "cpu_percent", "CPU", quantity.PERCENT, attrgetter("resources.cpu_percent_mean"),
-        "CPU time of all processes, in per cent of one CPU",
+        "CPU time of all processes, in percent of one CPU",
     )  # fmt: skip
     yield Metric(
         "cpu_per_message", "CPU per message", quantity.TIME, lambda t: _cpu_per_message([t]),
         "CPU time of all processes for each message received",
     )  # fmt: skip
-    uncounted = "not measured where it has no such counter or none is given to a virtual machine"
+    uncounted = "not measured if the processor has no such counter or none is available in a virtual machine"
     for counter in COUNTERS:
         words = counter.replace("_", " ")
         yield Metric(
             f"{counter}_per_message", f"{words} per message", quantity.PER_MESSAGE,
             partial(_counter_per_message, counter=counter),
-            f"what the processor counted in all processes for each message received; {uncounted}",
+            f"counted by the processor in all processes for each message received; {uncounted}",
         )  # fmt: skip
         yield Metric(
             counter, words, quantity.COUNT, partial(_counter, counter=counter),
-            f"what the processor counted in all processes in the measured part; {uncounted}",
+            f"counted by the processor in all processes in the measured part; {uncounted}",
         )  # fmt: skip
     yield Metric(
         "clock_rate", "clock rate", quantity.CLOCK, _clock_rate,
-        f"cycles of all processes for each second of their CPU time, as the processor counted them; {uncounted}",
+        f"cycles of all processes for each second of their CPU time, counted by the processor; {uncounted}",
         HIGHER,
     )  # fmt: skip
     yield Metric(
         "cpu_frequency", "CPU frequency", quantity.CLOCK, _cpu_frequency,
-        "mean of all CPUs over the measured part, read twice a second; not measured where the machine has no cpufreq, "
-        "as most virtual ones",
+        "mean of all CPUs over the measured part, read twice a second; not measured if the machine has no "
+        "cpufreq, like most virtual ones",
         HIGHER,
     )  # fmt: skip
     yield Metric(
         "rss_kb", "RSS", quantity.KILOBYTES, attrgetter("resources.rss_kb_max"),
-        "resident memory of the largest process at most, in kB of 1024 bytes",
+        "largest resident memory of the largest process, in kB of 1024 bytes",
     )  # fmt: skip
     yield Metric(
         "allocations_per_message", "allocations per message", quantity.PER_MESSAGE, _allocations_per_message,
@@ -405,7 +406,7 @@ def _own() -> Iterator[Metric]:
     yield from _system()
 
 
-_OF_PROCESSES = "in all processes, perflab's own threads in them included"
+_OF_PROCESSES = "in all processes, including perflab's own threads in them"
 _OF_NAMESPACE = "by all programs in the network namespace of the processes; on a loopback each message is sent once"
 _SYSTEM = {
     "minor_faults": ("minor page faults", f"without reading from storage, {_OF_PROCESSES}"),
@@ -413,18 +414,18 @@ _SYSTEM = {
     "block_inputs": ("blocks read", f"from storage, of 512 bytes, {_OF_PROCESSES}"),
     "block_outputs": ("blocks written", f"to storage, of 512 bytes, {_OF_PROCESSES}"),
     "voluntary_switches": ("voluntary switches", f"a thread waited and gave its CPU away, {_OF_PROCESSES}"),
-    "involuntary_switches": ("involuntary switches", f"a thread that could run lost its CPU, {_OF_PROCESSES}"),
+    "involuntary_switches": ("involuntary switches", f"a ready thread lost its CPU, {_OF_PROCESSES}"),
     "wire_bytes": ("bytes on the wire", f"sent over all interfaces, with headers, {_OF_NAMESPACE}"),
     "wire_packets": ("packets on the wire", f"sent over all interfaces, {_OF_NAMESPACE}"),
-    "signals": ("signals", "that the processes got; not measured: Linux counts none"),
-    "socket_drops": ("socket drops", "datagrams that sockets of the processes had no room for"),
-    "tcp_retransmissions": ("TCP retransmissions", "segments that were sent again by all in the network namespace"),
+    "signals": ("signals", "received by the processes; not measured: Linux counts none"),
+    "socket_drops": ("socket drops", "datagrams for which sockets of the processes had no room"),
+    "tcp_retransmissions": ("TCP retransmissions", "retransmitted segments of all programs in the network namespace"),
     "retransmitted_bytes": (
         "retransmitted bytes",
-        "sent again by the middleware, warm-up and drain included; not measured where it does not say",
+        "retransmitted by the middleware, including warm-up and drain; not measured if it does not report them",
     ),
 }
-"""What the operating system counts, with its words and meaning."""
+"""The operating system's counters, with their words and meaning."""
 _SYSTEM_PER_MESSAGE = (
     "minor_faults", "voluntary_switches", "involuntary_switches", "wire_bytes", "wire_packets",
 )  # fmt: skip
@@ -444,7 +445,7 @@ def _system() -> Iterator[Metric]:
 
 
 class _Metrics(Registry[Metric]):
-    """Those of every graph."""
+    """The metrics of every graph."""
 
     def _own(self) -> Iterator[Metric]:
         return _own()
@@ -452,10 +453,10 @@ class _Metrics(Registry[Metric]):
 
 METRICS = _Metrics("metric", "perflab.statistics", Metric)
 
-# What reports compare unless asked for others. Few, since alpha is divided among all that are
-# compared: the usual message and the slow one, both as the sender saw them and (response) by the schedule, what was
-# lost, and what it cost. Not the maximum: it is one message of a trial, so it spreads over trials like nothing else
-# and grows with their length; it stands in the tables of distributions, and `--metric latency.max` compares it.
+# The metrics that reports compare by default. Few, since alpha is divided among all of them: the usual message and the
+# slow one, both as the sender saw them and (response) by the schedule, losses, and the cost. Not the maximum: it is one
+# message of a trial, so it scatters more than anything else and grows with the trial's length; it is in the tables of
+# distributions, and `--metric latency.max` compares it.
 DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost", "cpu_percent")
 
 
@@ -464,12 +465,12 @@ DEFAULT = ("latency.p50", "latency.p99", "response.p99", "round_trip.p99", "lost
 PATH, LOST, JITTER, VALUE, TIMES = "path", "lost", "jitter", "value", "times"
 # Beside its name.
 _MADE_BY = {PATH: (*STATISTICS, "missed"), LOST: ("", "share"), JITTER: STATISTICS, VALUE: ("",), TIMES: STATISTICS}
-_FIELDS = {"": "lost", "share": "share_percent", "missed": "missed"}  # of its record; all others are of its times
+_FIELDS = {"": "lost", "share": "share_percent", "missed": "missed"}  # from its record; all others are from its times
 _FIGURE_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def made_by(figures: Mapping[str, str]) -> list[str]:
-    """The names of all metrics of key figures, which are given as their kinds by name.
+    """The names of all metrics of key figures, given as their kinds by name.
 
     >>> made_by({"dropped": LOST})
     ['dropped', 'dropped.share']
@@ -486,11 +487,11 @@ def _of_figure(trial: Trial, figure: str, statistic: str) -> Measured:
     if not hasattr(entry, _FIELDS[statistic]):
         return None
     found: int | float | None = getattr(entry, _FIELDS[statistic])
-    return "what was lost at the end is not known" if found is None else found
+    return "losses at the end are unknown" if found is None else found
 
 
 def _of_own(name: str, figure: OwnFigure) -> Metric:
-    """What a kind of workload says. Its unit is in no name, as those of other figures are."""
+    """Figures from a kind of workload. Its unit is not in its name, unlike for other figures."""
 
     def measure(trial: Trial) -> Measured:
         value: float | None = getattr(trial.key_figures.get(name), "value", None)
@@ -500,12 +501,11 @@ def _of_own(name: str, figure: OwnFigure) -> Metric:
     return Metric(name, figure.words, of, measure, help_, figure.better, figure.scale)
 
 
-OVER = "/"  # between the names of two metrics, of which one is divided by the other
+OVER = "/"  # between the names of two metrics whose ratio is meant
 
 
 def _ratio(name: str) -> Metric | None:
-    """How many times another metric one is in the same trial; None where these are none, or no positive quantities of
-    one unit."""
+    """The ratio to another metric in the same trial; None if they are not positive quantities of one unit."""
     of, over = (find(part) for part in name.split(OVER, 1))
     if of is None or over is None or of.unit != over.unit or {of.compared, over.compared} != {RATIO}:
         return None
@@ -521,13 +521,13 @@ def _ratio(name: str) -> Metric | None:
 
 
 def over_floor(figure: str, floor: str, statistic: str) -> str:
-    """The name of the metric that says how many times its floor a figure is."""
+    """The name of the metric for the ratio of a figure to its floor."""
     return f"{figure}.{statistic}{OVER}{floor}.{statistic}"
 
 
 def find(name: str) -> Metric | None:
-    """The metric that a summary calls by this name: one of METRICS, or of a key figure of its graph or workload; or
-    two of these, as a ratio."""
+    """The metric with this name in a summary: one of METRICS, or of a key figure of its graph or workload; or two of
+    these, as a ratio."""
     if OVER in name:
         return _ratio(name)
     if name in METRICS:
@@ -545,11 +545,11 @@ def find(name: str) -> Metric | None:
     return Metric(name, words, of, measure, "a key figure of the graph", compared=RATIO if is_time else DIFFERENCE)
 
 
-# -- by what people write --------------------------------------------------------------------------------------------
+# -- parsing ---------------------------------------------------------------------------------------------------------
 
 
 def named(name: str) -> Metric:
-    """As find(), of a name that must be one. Raises KeyError."""
+    """Like find(), for a name that must exist. Raises KeyError."""
     metric = find(name)
     if metric is None:
         raise KeyError(name)
@@ -570,7 +570,9 @@ def parse(name: str, option: str = "--metric", figures: Mapping[str, str] | None
         parts = [parse(part, option, figures).name for part in name.split(OVER)]
         if len(parts) == 2 and (ratio := _ratio(OVER.join(parts))) is not None:
             return ratio
-        raise BadInput(f"{option}: {name.strip()!r} is no ratio; write two metrics of one unit, latency.p99/hiccup.p99")
+        raise BadInput(
+            f"{option}: {name.strip()!r} is not a ratio; write two metrics of one unit, latency.p99/hiccup.p99"
+        )
     wanted = re.sub(r"p99\.(9+)$", r"p99_\1", name.strip().lower())
     made = made_by(figures or {})
     if wanted in METRICS or wanted in made:
@@ -591,7 +593,7 @@ def names() -> list[str]:
 def chosen(
     words: Sequence[str] | None, option: str = "--metric", figures: Mapping[str, str] | None = None
 ) -> tuple[Metric, ...]:
-    """The metrics of these names, or the default ones and those of the workload's kind. Raises BadInput."""
+    """The metrics with these names, or the default ones and those of the workload's kind. Raises BadInput."""
     if not words:
         own = [
             name
@@ -627,7 +629,7 @@ class Criterion:
     bound: float  # in the metric's unit
 
     def evaluate(self, trial: Trial) -> Judged:
-        """Whether a trial keeps the bound, and in words what it measured."""
+        """Whether a trial keeps the bound, and the measured value in words."""
         reading = self.metric.read(trial)
         wanted = f"{self.metric.words} {self.comparison} {self.metric.format(self.bound)}"
         if reading.value is None:
@@ -645,20 +647,21 @@ def parse_criterion(
     figures: Mapping[str, str] | None = None,
     observers: Collection[str] | None = None,
 ) -> Criterion:
-    """Of "latency.p99 <= 5ms", "lost == 0", "late_share < 1 %". `observers` are those of the trials that it is
-    for, where they are known.
+    """Parses "latency.p99 <= 5ms", "lost == 0", "late_share < 1 %". `observers` are those of the trials that it is for,
+    if known.
 
     Raises BadInput, which names `where`.
     """
     example = "write it like 'latency.p99 <= 5ms' or 'lost == 0'"
     match = _CRITERION.fullmatch(text)
     if match is None:
-        raise BadInput(f"{where}: {text.strip()!r} is no criterion; {example}")
+        raise BadInput(f"{where}: {text.strip()!r} is not a criterion; {example}")
     name, sign, number, unit = match.groups()
     metric = parse(name, where, figures)
     for missing in sorted(metric.observers.difference(observers or ())) if observers is not None else ():
         raise BadInput(
-            f"{where}: {metric.name} is what the observer {missing} records, in every trial; add --observer {missing}"
+            f"{where}: {metric.name} is recorded by the observer {missing}, which must be on in every trial; add "
+            f"--observer {missing}"
         )
     if sign in ("=", "!="):
         raise BadInput(f"{where}: {text.strip()!r} has {sign}; use one of {' '.join(_OPERATORS)}")
@@ -667,17 +670,17 @@ def parse_criterion(
 
 
 def bound_of(metric: Metric, number: str, unit: str, said: str, before: str, where: str) -> float:
-    """A number with its unit, in the unit of the metric. `said` is the whole as it was written, `before` what stands
-    before the number. Raises BadInput."""
+    """A number with its unit, in the unit of the metric. `said` is the whole as written, `before` the part before the
+    number. Raises BadInput."""
     value, units = float(number), metric.quantity.units
     if unit and unit not in units:
         what = f"use one of {', '.join(units)}" if units else "it is a plain number"
-        raise BadInput(f"{where}: {unit!r} is no unit of {metric.name}; {what}")
-    # A bare number is a guess where a name does not hold the unit.
+        raise BadInput(f"{where}: {unit!r} is not a unit of {metric.name}; {what}")
+    # A bare number is ambiguous if the name does not contain the unit.
     is_share = metric.unit == PERCENT and metric.compared == DIFFERENCE
     if not unit and value and (metric.unit == NS or is_share):
         right = f"{number}ms" if metric.unit == NS else f"{number} %"
-        raise BadInput(f"{said} has no unit; write {before} {right}, or what you mean")
+        raise BadInput(f"{said} has no unit; write {before} {right}, or the intended unit")
     bound = value * units[unit] if unit else value
     if not math.isfinite(bound):
         raise BadInput(f"{where}: {number} is too large")

@@ -1,12 +1,12 @@
-"""How much a baseline differs from itself: what a comparison with it must exceed to mean anything.
+"""How much a baseline differs from itself: a meaningful comparison with it must exceed this.
 
-The trials of the baseline are split into two halves in every way (at random where there are more than MAX_SPLITS), and
-the shift between the halves is taken. The 95th percentile of its size is scaled by sqrt(1/n_a + 1/n_b) to the numbers
-of trials that will be compared. It is the noise of *this* baseline: drift between sessions is in it only where the
-trials come from several.
+The trials of the baseline are split into two halves in every way (at random if there are more than MAX_SPLITS), and the
+shift between the halves is computed. The 95th percentile of its size is scaled by sqrt(1/n_a + 1/n_b) to the numbers of
+trials in the comparison. It is the noise of *this* baseline: it includes drift between sessions only if the trials come
+from several.
 
-With blocks, halves are drawn within those that hold two baseline trials or more, from values less the mean of their
-block. Where the baseline stands in each block once there is no floor: how it differs from itself there is not known.
+With blocks, halves are drawn within those that hold two baseline trials or more, from values minus the mean of their
+block. If each block has one baseline trial, there is no floor: how the baseline differs from itself is unknown.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from perflab.statistics.sample import Floats, Sample
 MIN_TRIALS = 6  # ten splits of three against three
 MAX_SPLITS = 2000
 QUANTILE = 0.95
-SPLITS_AT_ONCE = 100  # bounds the memory that the pairs of two large halves take
+SPLITS_AT_ONCE = 100  # limits the memory that the pairs of two large halves take
 
 
-@functools.lru_cache(maxsize=64)  # of one baseline, that several treatments are compared with
+@functools.lru_cache(maxsize=64)  # of one baseline, with which several treatments are compared
 def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int = 0) -> NoiseFloor | None:
     """The 95th percentile of |shift| between two such samples of the baseline; None below MIN_TRIALS trials."""
     groups = _groups(baseline)
@@ -56,7 +56,7 @@ def noise_floor(baseline: Sample, n_baseline: int, n_treatment: int, seed: int =
 
 
 def _groups(baseline: Sample) -> list[list[int]]:
-    """Indices of trials that may be exchanged: all, or those of each block that has several."""
+    """Indices of exchangeable trials: all, or those of each block that has several."""
     if baseline.blocks is None:
         return [list(range(baseline.n))]
     blocks: dict[Hashable, list[int]] = {}

@@ -1,9 +1,9 @@
-"""Objectives: the scores of named paths, weighed, and how much of what they say hangs on the weights (docs/tracing.md).
+"""Objectives: the weighted scores of named paths, and how much the results depend on the weights (docs/tracing.md).
 
-A score is a share of a deadline or of misses: without a unit, and smaller is better. The total of some paths is the sum
-of weight x score / sum of the weights. Beside a baseline stands the ratio of both totals, and beside that two ranges of
-it: where the weight of one path changes by half or the path is left out, and whatever the weights. The latter is the
-range of the ratios of single paths, for a total is a mean of scores with the same weights on both sides.
+A score is a share of a deadline or of misses: dimensionless, and smaller is better. The total of some paths is the sum
+of weight x score / sum of the weights. Beside a baseline there is the ratio of both totals, with two ranges of it: if
+the weight of one path changes by half or the path is left out, and over all weights. The latter is the range of the
+ratios of single paths, since a total is a mean of scores with the same weights on both sides.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from perflab.statistics.histogram import Histogram
 from perflab.statistics.proportion import wilson
 
 CONFIDENCE = 0.95
-CHANGES = (-50, -10, 10, 50)  # of a weight, in per cent
+CHANGES = (-50, -10, 10, 50)  # changes of a weight, in percent
 LEFT_OUT = "left out"
-# What is summed up, and how many instances it needs.
+# The measure that is summed, and how many instances it needs.
 MEASURES = {
     "median": ("median latency / deadline", "2 instances"),
     "p99": ("p99 latency / deadline", "100 instances"),
@@ -47,8 +47,8 @@ def misses(late: int, never_arrived: int, judged: int) -> dict[str, Any]:
 
 
 def of_times(times: Histogram, deadline_ns: int | None) -> dict[str, Any]:
-    """The figures of a path (perflab.trace.paths.NAMED) whose latencies are times that the processes measured. Whether
-    one is late is known to within the precision of the histogram: its cell lies above the deadline."""
+    """The figures of a path (perflab.trace.paths.NAMED) whose latencies are times that the processes measured. Lateness
+    is known to within the precision of the histogram: a message is late if its cell lies above the deadline."""
     if not times.count:
         return {}
     found: dict[str, Any] = {"judged": times.count, "never_arrived": 0, "stopped": 0, "not_judged": 0}
@@ -72,14 +72,14 @@ def of_deadline(figures: Mapping[str, Any], deadline_ns: int) -> dict[str, float
 
 
 def scores(figures: Mapping[str, Any]) -> dict[str, float | None]:
-    """Of a path by measure; None where it is not known."""
+    """The value of a path for a measure; None if unknown."""
     shares: dict[str, float | None] = {name: figures.get(f"{name}_of_deadline") for name in ("median", "p99", "max")}
     missed, judged = figures.get("misses"), figures.get("judged")
     return shares | {"misses": missed / judged if missed is not None and judged else None}
 
 
 def resolved(paths: Sequence[PathResult] | None, times: Mapping[str, Histogram]) -> tuple[PathResult, ...] | None:
-    """The paths of a trial, with those that are times which its processes measured."""
+    """The paths of a trial, including those that are times which its processes measured."""
     if paths is None:
         return None
     return tuple(path if path.times is None else _of_times(path, times) for path in paths)
@@ -105,7 +105,7 @@ def no_times(name: str, times: Mapping[str, Histogram]) -> str:
 
 
 def total(scores: Sequence[float | None], weights: Sequence[float]) -> float | None:
-    """The weighted mean; None where any is unknown."""
+    """The weighted mean; None if any is unknown."""
     known = [s for s in scores if s is not None]
     if len(known) < len(scores) or not known:
         return None
@@ -115,7 +115,7 @@ def total(scores: Sequence[float | None], weights: Sequence[float]) -> float | N
 def changed_totals(
     scores: Sequence[float | None], weights: Sequence[float], place: int
 ) -> Iterator[tuple[str, float | None, float | None]]:
-    """What becomes of the total where the weight of one path changes: the change, the new weight, the new total."""
+    """The total if the weight of one path changes: the change, the new weight, the new total."""
     for percent in CHANGES:
         new = [*weights[:place], weights[place] * (1 + percent / 100), *weights[place + 1 :]]
         yield f"{percent:+d} %", new[place], total(scores, new)
@@ -124,7 +124,7 @@ def changed_totals(
 
 
 def ratio(value: float, baseline: float) -> float | None:
-    """None where neither is more than 0; math.inf where only the baseline is 0."""
+    """None if neither is positive; math.inf if only the baseline is 0."""
     if baseline:
         return value / baseline
     return math.inf if value else None
@@ -137,7 +137,7 @@ def verdict(value: float, baseline: float) -> str:
 def beside(
     names: Sequence[str], scores: Sequence[float], baselines: Sequence[float], weights: Sequence[float]
 ) -> dict[str, Any]:
-    """What a treatment is beside its baseline, and how much of that hangs on the weights: fields of ObjectiveResult."""
+    """A treatment compared with its baseline, and how much this depends on the weights: fields of ObjectiveResult."""
     whole, before = total(scores, weights) or 0.0, total(baselines, weights) or 0.0
     said = verdict(whole, before)
     turned, ratios = [], [ratio(whole, before)]
@@ -173,7 +173,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def with_objectives(results: Sequence[Result]) -> tuple[Result, ...]:
-    """Results with what the named paths of their trials say together, beside the baseline of their place."""
+    """Results with the objectives formed from the named paths of their trials, beside the baseline of their place."""
     return tuple(replace(result, objectives=_objectives(result, results)) for result in results)
 
 
@@ -187,7 +187,7 @@ def _objectives(result: Result, results: Sequence[Result]) -> dict[str, Objectiv
 
 
 def _over_trials(result: Result) -> dict[str, list[PathResult]]:
-    """The paths with a deadline, by name, of each trial that was judged."""
+    """The paths with a deadline, by name, of each judged trial."""
     found: dict[str, list[PathResult]] = {}
     for trial in result.trials_detail:
         for path in (trial.paths or ()) if trial.outcome.judged else ():
@@ -220,7 +220,7 @@ def _objective(
 
 
 def _median(paths: Sequence[PathResult], measure: str) -> float | None:
-    """Of a score over trials; None where one of them does not know it."""
+    """The median of a score over trials; None if one of them lacks it."""
     values = [path.scores.get(measure) for path in paths]
     known = [value for value in values if value is not None]
     return median(known) if known and len(known) == len(values) else None

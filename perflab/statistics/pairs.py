@@ -1,4 +1,4 @@
-"""What an experiment compares with what: treatments with their baseline, baselines of different places."""
+"""The comparisons of an experiment: treatments with their baseline, baselines of different places."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from perflab.statistics.selection import (
     variant_words,
 )
 
-MAX_PAIRWISE = 4  # variants that are all compared with each other; of more, each with the first
+MAX_PAIRWISE = 4  # number of variants up to which all are compared with each other; beyond, each with the first
 
 
 @dataclass(frozen=True)
 class Entering:
-    """A result with the trials that enter."""
+    """A result with the trials that count."""
 
     result: Result
     trials: list[Trial]
@@ -38,17 +38,17 @@ class Entering:
 
 @dataclass(frozen=True)
 class Place:
-    """Results that share variant and outer factors. `baseline` is None where the experiment has none."""
+    """Results that share variant and outer factors. `baseline` is None if the experiment has none."""
 
     words: str
     first: Result
     baseline: Entering | None
     control: Entering | None
     disturbed: list[Entering]
-    only: bool = False  # the experiment has no other place, which need not be named then
+    only: bool = False  # the experiment has no other place, so it need not be named
 
     def named(self, result: Entering) -> str:
-        """What to call one of its results."""
+        """The label of one of its results."""
         name = f"{result.treatment} without observers" if result.result.is_control else result.treatment
         return name if self.only else f"{self.words}, {name}"
 
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Pair:
-    """What is compared with what. `place` is empty between variants; `places` are those whose noise counts."""
+    """The two sides of a comparison. `place` is empty between variants; `places` are those whose noise counts."""
 
     kind: Kind
     place: str
@@ -78,7 +78,7 @@ class Pair:
         return words if self.only else f"{self.place}, {words}"
 
     def said(self, words: str) -> str:
-        """A sentence with the place before it, where there are several."""
+        """A sentence with the place before it, if there are several."""
         return words if self.only or not self.place else f"{self.place}: {words}"
 
     def samples(self, metric: Metric) -> tuple[Sample, Sample]:
@@ -132,8 +132,8 @@ def pairs_of(places: Sequence[Place]) -> list[Pair]:
 
 
 def without_mitigation(place: Place, mitigated: Entering) -> Entering | None:
-    """What a mitigated treatment is compared with to tell what the mitigation buys: the one with the same conditions
-    and no mitigation. None of the baseline with a mitigation, whose cost its comparison with the baseline tells."""
+    """The reference of a mitigated treatment, to show the mitigation's benefit: the one with the same conditions and no
+    mitigation. None for the baseline with a mitigation, whose comparison with the baseline shows its cost."""
     its = mitigated.result
     if not its.mitigations or not its.disturbances:
         return None
@@ -143,7 +143,7 @@ def without_mitigation(place: Place, mitigated: Entering) -> Entering | None:
 
 
 def alone(place: Place, mitigated: Entering) -> Entering | None:
-    """The baseline with the same mitigations: what they cost where nothing disturbs."""
+    """The baseline with the same mitigations: their cost without a disturbance."""
 
     def helped_by(result: Result) -> tuple[object, ...]:
         return result.mitigations, _helps(result)
@@ -165,7 +165,7 @@ def _helps(result: Result) -> list[object]:
 
 
 def _disturbs(result: Result, mitigations: Sequence[str] = ()) -> tuple[object, ...]:
-    """Of what a result is disturbed by, but for these mitigations."""
+    """The disturbances of a result, without these mitigations."""
     labels = {label: given for label, given in result.condition_parameters.items() if _name(label) not in mitigations}
     return (
         tuple(name for name in result.conditions if name not in mitigations),
@@ -208,7 +208,7 @@ def _between(places: Sequence[Place]) -> list[Pair]:
 
 
 def _levels(differing: Sequence[str], first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What to call two levels of the only factor that differs."""
+    """Labels for two levels of the only factor that differs."""
     if len(differing) != 1:
         return None
     path = differing[0]
@@ -216,10 +216,10 @@ def _levels(differing: Sequence[str], first: Mapping[str, Any], second: Mapping[
 
 
 def _pinned(one: Place, other: Place, places: Sequence[Place]) -> tuple[str, str] | None:
-    """What to call two levels of a factor that are of different variants because a level leaves no choice of variant.
+    """Labels for two levels of a factor with different variants because a level leaves no choice of variant.
 
-    As a workload's case without an executor, beside others of which every executor was run. `one` must be at the first
-    level of all factors, and of the places there that whose variant is most like the other's.
+    E.g. a workload's case without an executor, beside others that ran with every executor. `one` must be at the first
+    level of all factors, and among the places there, the one whose variant is most similar to the other's.
     """
     start, second = places[0].first.outer_factors, other.first.outer_factors
     at_start = level_values(start)

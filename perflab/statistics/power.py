@@ -1,12 +1,12 @@
-"""How likely a difference of a given size is found, and how many trials that takes.
+"""The probability of finding a difference of a given size, and how many trials that needs.
 
 By Student's t (the noncentral t) with 3/pi of the trials: the efficiency of the rank test relative to t for
-normal values (Hodges and Lehmann 1956; it is never below 0.864, and above 1 for long tails). The spread is the one
-seen, taken as if it were known: with few trials it is not, and neither is the power. Tests simulate it.
+normal values (Hodges and Lehmann 1956; it is never below 0.864, and above 1 for long tails). The observed spread is
+treated as if it were known: with few trials it is not, and neither is the power. Tests verify it by simulation.
 
-There is no power "of the effect that was seen": it is a function of p and says nothing more (Hoenig and Heisey 2001).
-How many more trials would decide a comparison is another question: what they will show together with those that there
-are is predicted from these, with the error that the estimate has now (Spiegelhalter, Freedman and Blackburn 1986).
+There is no power "of the observed effect": it is a function of p and adds nothing (Hoenig and Heisey 2001). How many
+more trials would decide a comparison is another question: the result of future trials together with the present ones is
+predicted from these, with the present error of the estimate (Spiegelhalter, Freedman and Blackburn 1986).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from perflab.statistics.sample import Design, Floats
 
 EFFICIENCY = 3 / math.pi
 TARGET = 0.8
-PROBABLY = 0.6  # as predicted; as simulated 0.58 to 0.67
+PROBABLY = 0.6  # predicted; 0.58 to 0.67 in simulations
 MAX_TRIALS = 1_000_000
 
 
@@ -62,7 +62,7 @@ def t_power(effect: float, sd: float, n_a: float, n_b: float, alpha: float, *, e
     limit = -scipy.special.stdtrit(freedom, alpha / 2)
     below = scipy.special.nctdtr(freedom, noncentrality, np.array([-limit, limit]))
     power = float(1 - below[1] + below[0])
-    return power if math.isfinite(power) else 1.0  # the noncentral t overflows where there is no doubt
+    return power if math.isfinite(power) else 1.0  # the noncentral t overflows where the result is certain
 
 
 def trials_needed(
@@ -106,7 +106,8 @@ def detectable_shift(
 
 
 def plan(design: Design, effect: float | None, alpha: float, target: float = TARGET) -> Power:
-    """What these trials could find. Blocks of several sizes are taken as two samples with the spread within blocks."""
+    """What these trials could find. Blocks of different sizes are treated as two samples with the spread within
+    blocks."""
     spread = residual_sd(design)
     if spread is None:
         return Power(None, None, effect, None, None, alpha, target)
@@ -121,9 +122,9 @@ def plan(design: Design, effect: float | None, alpha: float, target: float = TAR
 
 
 def more_to_decide(design: Design, value: float | None, margin: float | None, level: float) -> int | None:
-    """Further trials of either, or blocks like those that there are, after which the interval of confidence 1 - `level`
-    excludes 0 or lies within the margin, with the chance PROBABLY; None where they are more than MAX_TIMES as many as
-    now, or where the spread is not known. `value` and `margin` are shifts on the scale of the analysis.
+    """Further trials of either, or blocks like the present ones, after which the interval of confidence 1 - `level`
+    excludes 0 or lies within the margin, with the probability PROBABLY; None if they are more than MAX_TIMES the
+    present number, or if the spread is unknown. `value` and `margin` are shifts on the scale of the analysis.
     """
     spread = residual_sd(design)
     if spread is None or value is None:
@@ -144,7 +145,7 @@ def more_to_decide(design: Design, value: float | None, margin: float | None, le
 
 
 def _information(design: Design, more: Floats) -> Floats:
-    """How well the shift is known, in units of 1 / variance of a trial, after that many more repetitions."""
+    """The precision of the shift, in units of 1 / variance of a trial, after that many more repetitions."""
     n_a, n_b = len(design.a), len(design.b)
     if not design.said:
         return (n_a + more) * (n_b + more) / (n_a + n_b + 2 * more)
@@ -163,7 +164,7 @@ def _log_arrangements(design: Design, more: Floats) -> Floats:
 
 
 def _chance_outside(value: float, moves: Floats, limit: Floats) -> Floats:
-    """That a normal value about `value` with that standard deviation is farther from 0 than the limit."""
+    """Probability that a normal value about `value` with that standard deviation is farther from 0 than the limit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         above, below = (limit - value) / moves, (limit + value) / moves
     sure = np.where(np.abs(value) > limit, 1.0, 0.0)

@@ -9,7 +9,7 @@ from statistics import NormalDist
 def wilson(successes: int, n: int, confidence: float) -> tuple[float, float] | None:
     """Wilson's interval of a proportion; None without trials.
 
-    It stays within 0 and 1 and covers well for few trials, also where all or none succeeded (Brown, Cai and DasGupta,
+    It stays within 0 and 1 and covers well for few trials, even if all or none succeeded (Brown, Cai and DasGupta,
     Statistical Science 16, 2001).
     """
     if not n:
@@ -25,7 +25,7 @@ def wilson(successes: int, n: int, confidence: float) -> tuple[float, float] | N
 def newcombe(first: tuple[int, int], second: tuple[int, int], confidence: float) -> tuple[float, float] | None:
     """The interval of the second share minus the first, each given as successes of n; None where one has no trials.
 
-    Of Wilson's intervals of both (Newcombe, Statistics in Medicine 17, 1998, method 10).
+    From Wilson's intervals of both (Newcombe, Statistics in Medicine 17, 1998, method 10).
     """
     of_first, of_second = wilson(*first, confidence), wilson(*second, confidence)
     if of_first is None or of_second is None:

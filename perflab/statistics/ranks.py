@@ -1,8 +1,8 @@
 """Ranks of many designs at once: each is a row of arrays, so that hundreds of tests cost little more than one.
 
-Leaving out each trial in turn, testing the ends of a margin and searching the ends of an interval all ask the same of
-designs that differ by one trial or by a shift. Shapes: R designs, K blocks, at most A trials of the baseline and B of
-the treatment in a block, M = A + B. What a design lacks of these is absent, and counts nowhere.
+Leaving out each trial in turn, testing the ends of a margin and searching the ends of an interval all test designs that
+differ by one trial or by a shift. Shapes: R designs, K blocks, at most A trials of the baseline and B of the treatment
+in a block, M = A + B. Absent entries of a design do not count.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from perflab.statistics.sample import Design, Floats
 Ranks = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-MAX_EXACT = 80  # trials; beyond, the normal approximation is off by less than 0.003
-NOISE = 1e-10  # of floating point: values that differ by less, measured by the largest, are equal
-_TINY = 1e-7  # less than any rank sum that is not 0 differs from it
-_CELLS = 4_000_000  # bounds the memory that distributions take at once
+MAX_EXACT = 80  # number of trials beyond which the error of the normal approximation is less than 0.003
+NOISE = 1e-10  # floating-point tolerance, relative to the largest value: closer values are equal
+_TINY = 1e-7  # less than any non-zero difference of rank sums
+_CELLS = 4_000_000  # limits the memory that distributions take at once
 
 
 class Tails(NamedTuple):
-    """Of each design, the chances if there is no difference of a rank sum at most and at least as large as its own."""
+    """For each design, the probabilities, without a difference, of a rank sum at most and at least as large as its
+    own."""
 
     low: Floats
     high: Floats
@@ -86,7 +87,7 @@ class Designs:
         return np.concatenate([self.has_a, self.has_b], axis=2)
 
     def of_b(self, of_all: Ranks) -> Ranks:
-        """The treatment's part of something that is R K M."""
+        """The treatment's part of an array of shape R K M."""
         return of_all[:, :, self.a.shape[2] :]
 
 
@@ -97,7 +98,7 @@ def _number(of: Bools) -> Ranks:
 
 
 def tails(designs: Designs, by: Floats) -> Tails:
-    """Those of the sum of the treatment's ranks, in each design after its treatment was moved by so much."""
+    """Tails of the sum of the treatment's ranks, for each design after its treatment was moved by this shift."""
     ranks = _doubled_ranks(designs, by)
     exact = designs.present.sum(axis=(1, 2)) <= MAX_EXACT
     low, high = np.empty(len(by)), np.empty(len(by))
@@ -119,10 +120,10 @@ def superiority(designs: Designs) -> Floats:
 
 @dataclass(frozen=True)
 class Steps:
-    """Of each design the shifts of b, sorted, at which a pair (a_i, b_j) changes its order; infinite behind the last.
+    """For each design the shifts of b, sorted, at which a pair (a_i, b_j) changes its order; infinite after the last.
 
-    Taking d from all b's takes d n_b / n from their block's mean: aligned b's fall by d n_a / n of their block, aligned
-    a's rise by d n_b / n of theirs.
+    Subtracting d from all b's subtracts d n_b / n from their block's mean: aligned b's fall by d n_a / n of their
+    block, aligned a's rise by d n_b / n of theirs.
     """
 
     designs: Designs
@@ -145,7 +146,7 @@ class Steps:
 
     @functools.cached_property
     def points(self) -> tuple[Floats, Ranks]:
-        """The same, each once; and how many these are."""
+        """The same without duplicates; and their number."""
         new = np.ones(self.sorted.shape, bool)
         new[:, 1:] = self.sorted[:, 1:] != self.sorted[:, :-1]
         places = np.cumsum(new, axis=1) - 1
@@ -154,14 +155,14 @@ class Steps:
         return found, np.isfinite(found).sum(axis=1)
 
     def centres(self) -> Floats:
-        """Hodges and Lehmann's shift: at which the rank sum is what exchanging would make it on average."""
+        """Hodges and Lehmann's shift: at which the rank sum equals its mean under exchange."""
         found = np.empty(len(self.counts))
         plain, aligned = np.flatnonzero(~self.designs.blocked), np.flatnonzero(self.designs.blocked)
         counts = self.counts[plain]
         found[plain] = (self.sorted[plain, (counts - 1) // 2] + self.sorted[plain, counts // 2]) / 2
         if len(aligned):
             points, last = self.points[0][aligned], self.points[1][aligned] - 1
-            twice = np.tile(np.arange(len(aligned)), 2)  # a search for each end of where the excess is 0
+            twice = np.tile(np.arange(len(aligned)), 2)  # a search for each end of the stretch where the excess is 0
             designs, of_point = self.designs.take(aligned[twice]), points[twice]
             above = np.repeat([_TINY, -_TINY], len(aligned))
             ends = last_that(
@@ -173,9 +174,9 @@ class Steps:
         return found
 
     def kept(self, tail: Floats) -> tuple[Floats, Floats]:
-        """The smallest and the largest shift that the rank test does not reject with that chance in either tail.
+        """The smallest and the largest shift that the rank test does not reject with that probability in either tail.
 
-        Between two steps no rank changes, so that the test is asked at their middles.
+        Between two steps no rank changes, so that the test is evaluated at their middles.
         """
         points, counts = self.points
         rows = np.arange(len(counts))
@@ -198,8 +199,8 @@ class Steps:
 
 
 def last_that(counts: Ranks, holds: Callable[[Ranks], Bools]) -> Ranks:
-    """Of each row the last index below its count for which `holds`, which holds up to some index and not after it; -1
-    where it never does. `holds` is asked of an index of every row at once."""
+    """For each row the last index below its count for which `holds`, which holds up to some index and not after it; -1
+    if it never does. `holds` is evaluated at an index of every row at once."""
     low, high = np.zeros_like(counts), counts.copy()
     while (low < high).any():
         middle = (low + high) // 2
@@ -212,7 +213,7 @@ def last_that(counts: Ranks, holds: Callable[[Ranks], Bools]) -> Ranks:
 
 @functools.lru_cache(maxsize=256)
 def counts_without_ties(n: int, chosen: int) -> Floats:
-    """How many of the choices of so many of n ranks have each sum; index: the sum less the smallest one."""
+    """How many of the choices of this many of n ranks have each sum; index: the sum minus the smallest one."""
     scores = np.arange(n, dtype=np.int64).reshape(1, 1, n)
     counts = _counts(scores, np.full((1, 1), chosen), np.ones((1, 1, n), bool))[0]
     found: Floats = counts[chosen * (chosen - 1) // 2 :][: chosen * (n - chosen) + 1]
@@ -227,12 +228,12 @@ def _pairs(designs: Designs) -> Bools:
 
 
 def _doubled_ranks(designs: Designs, by: Floats) -> Ranks:
-    """R K M: twice the ranks of all values, aligned where there are several blocks; whole numbers also for ties."""
+    """R K M: twice the ranks of all values, aligned if there are several blocks; integers even with ties."""
     present = designs.present
     values = np.concatenate([designs.a, np.where(designs.has_b, designs.b + by[:, None, None], 0.0)], axis=2)
     n = np.maximum(present.sum(axis=2), 1)
     aligned = values - (values.sum(axis=2) / n)[:, :, None]
-    # What floating point makes of equal values must stay equal.
+    # Equal values must stay equal despite rounding.
     grain = np.abs(values).max(axis=(1, 2), initial=0.0) * NOISE
     aligned = np.round(aligned / np.where(grain > 0, grain, 1.0)[:, None, None])
     ranked = np.where(designs.blocked[:, None, None], aligned, values)
@@ -252,7 +253,7 @@ def _doubled_ranks(designs: Designs, by: Floats) -> Ranks:
 
 
 def _excess(designs: Designs, by: Floats) -> Floats:
-    """The sum of the treatment's doubled ranks less what exchanging within blocks makes it on average."""
+    """The sum of the treatment's doubled ranks minus its mean under exchange within blocks."""
     ranks = _doubled_ranks(designs, by)
     n = np.maximum(designs.n_a + designs.n_b, 1)
     apart: Floats = (designs.of_b(ranks).sum(axis=2) - designs.n_b * (ranks.sum(axis=2) / n)).sum(axis=1)
@@ -260,7 +261,7 @@ def _excess(designs: Designs, by: Floats) -> Floats:
 
 
 def _exact(designs: Designs, ranks: Ranks) -> tuple[Floats, Floats]:
-    """By counting out every arrangement."""
+    """By enumerating every arrangement."""
     chosen, present = designs.n_b, designs.present
     least = np.where(present, ranks, np.iinfo(np.int64).max).min(axis=2)
     least = np.where(designs.n_a + designs.n_b > 0, least, 0)
@@ -268,7 +269,7 @@ def _exact(designs: Designs, ranks: Ranks) -> tuple[Floats, Floats]:
     unit = np.where((scores % 2 == 0).all(axis=(1, 2)), 2, 1)  # without ties all are even
     scores //= unit[:, None, None]
     observed = np.where(designs.has_b, designs.of_b(scores), 0).sum(axis=(1, 2))
-    if scores.shape[1] == 1:  # what is counted depends on which scores there are, not on who has them
+    if scores.shape[1] == 1:  # the counts depend on which scores there are, not on which trial has them
         scores = np.where(present, scores, -1)
         key = np.concatenate([np.sort(scores[:, 0], axis=1), chosen], axis=1)
         _, rows, which = np.unique(key, axis=0, return_index=True, return_inverse=True)
@@ -292,7 +293,7 @@ def _counts(scores: Ranks, chosen: Ranks, present: Bools) -> Floats:
     """R, sums: how many arrangements choose `chosen` (R K) of the scores (R K M, from 0 on) of each block, by sum."""
     rows = np.arange(len(scores))
     reach = np.where(present, scores, 0).max(axis=2) * chosen
-    upto = np.cumsum(reach, axis=1).max(axis=0) + 1  # what is beyond is 0 after each block
+    upto = np.cumsum(reach, axis=1).max(axis=0) + 1  # everything beyond is 0 after each block
     before = int(scores.max(initial=0))  # zeros, for sums that are too small to come from another
     width = before + int(upto[-1])
     counted = np.zeros((len(rows), width))
@@ -300,7 +301,7 @@ def _counts(scores: Ranks, chosen: Ranks, present: Bools) -> Floats:
     places = (rows * width)[:, None] + np.arange(before, width)
     for block in range(scores.shape[1]):
         most = int(chosen[:, block].max())
-        states = np.zeros((most + 1, *counted.shape))  # how many are chosen, of this block
+        states = np.zeros((most + 1, *counted.shape))  # how many are chosen, from this block
         states[0] = counted
         reached = places[:, : upto[block]]
         for place in range(scores.shape[2]):

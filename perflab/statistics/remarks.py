@@ -1,4 +1,4 @@
-"""What findings mean, in sentences: one for each thing that a reader must know, in the order of their importance."""
+"""The meaning of findings, in sentences: one for each thing that a reader must know, in order of importance."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VIRTUAL = "virtual"  # the runtime of which nothing but the seed is random
+VIRTUAL = "virtual"  # the runtime in which only the seed is random
 MAX_OUTLIERS = 4
 MOST_NAMED = 6  # pairs in a remark
-# What is said behind the cost of an observer that is not shown to differ from none.
+# Remark after the cost of an observer without a shown difference.
 _DOUBTS: Mapping[Verdict, str] = {
     "equivalent": " (none to speak of)",
     "below_noise_floor": " (not shown)",
@@ -95,11 +95,11 @@ def all_of(
 
 
 def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
-    """Trials that do not enter, and treatments under which not all succeeded."""
+    """Trials that do not count, and treatments under which not all succeeded."""
     for place, result in ((p, r) for p in places for r in p.results):
         outcomes, trials = result.result.outcomes, result.result.trials_detail
         of = f"of {plural(result.result.trials, 'trial')}"
-        others = "; what is said here is of the others" if result.trials else ""
+        others = "; statements here refer to the others" if result.trials else ""
         interrupted = sum(t.interrupted for t in trials)
         failed = outcomes.harness_error - interrupted
         early = sum(t.outcome == FAILED for t in trials) - sum(t.outcome == FAILED for t in result.trials)
@@ -110,7 +110,12 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
         succeeded = f"{outcomes.success} of {plural(outcomes.judged, 'trial')} succeeded{between}"
         found: tuple[tuple[str, int, str, Outcome | None], ...] = (
             (HARNESS_ERROR, interrupted, f"{interrupted} {of} {were} {INTERRUPTED}; `--resume` runs {them}", None),
-            (HARNESS_ERROR, failed, f"{failed} {of} {HARNESS_ERROR.counted}, not by what it measures", HARNESS_ERROR),
+            (
+                HARNESS_ERROR,
+                failed,
+                f"{failed} {of} {HARNESS_ERROR.counted}, not by the system under test",
+                HARNESS_ERROR,
+            ),
             (INVALID, outcomes.invalid, f"{outcomes.invalid} {of} invalid, so neither success nor failure", INVALID),
             (
                 "ended_early",
@@ -129,7 +134,7 @@ def _troubles(places: Sequence[Place], alpha: float) -> Iterator[Remark]:
 
 
 def _unused(compared: Sequence[OfPair]) -> Iterator[Remark]:
-    """Blocks of which a pair did not use every trial, for the block lacks the other side."""
+    """Blocks from which a pair did not use every trial, because the block lacks the other side."""
     blocks_of: dict[str, set[int]] = {}
     for pair, _, c in compared:
         trials = {f"trial {t.trial}": t.block for r in (pair.baseline, pair.treatment) for t in r.trials}
@@ -153,7 +158,7 @@ def _alike(by_name: Mapping[str, T]) -> dict[T, list[str]]:
 
 
 def _missing(places: Sequence[Place], metrics: Sequence[Metric]) -> Iterator[Remark]:
-    """Metrics that trials did not give although the workload has them."""
+    """Metrics that trials lack although the workload has them."""
     results = [(p, r) for p in places for r in p.results if r.trials]
     for metric in metrics:
         reasons = [(p, r, why) for p, r in results if (why := why_missing(r.trials, metric)) is not None]
@@ -170,14 +175,14 @@ def _missing(places: Sequence[Place], metrics: Sequence[Metric]) -> Iterator[Rem
 
 
 def _claims(compared: Sequence[OfPair]) -> Iterator[Remark]:
-    """What is shown to differ: the largest difference of each pair, and then their others."""
+    """Shown differences: the largest of each pair, and then their others."""
     shown = [e for e in compared if e.comparison.verdict in DIFFERENCES]
     for pair, metric, c in by_turns(shown, lambda e: e.comparison, lambda e: (e.of.place, *e.of.names)):
         yield Remark(effect_of(metric, c) or SAME, pair.said(in_words(c, metric.format)))
 
 
 def _mitigations(places: Sequence[Place], compared: Sequence[OfPair]) -> Iterator[Remark]:
-    """What each mitigation buys under each disturbance, and what it costs alone, whatever is shown of it."""
+    """The benefit of each mitigation under each disturbance, and its cost alone, whatever is shown of it."""
 
     def figures(kind: str, place: Place, treatment: str) -> str:
         mine = [e for e in compared if (e.of.kind, e.of.place, e.of.names[1]) == (kind, place.words, treatment)]
@@ -203,7 +208,8 @@ def _spreads(compared: Sequence[OfPair]) -> Iterator[Remark]:
 
 
 def _by_place(kind: str, entries: Sequence[OfPair]) -> Iterator[Remark]:
-    """At each place what is carried over, or what the observers cost: baselines with them against controls without."""
+    """At each place the carry-over, or the cost of the observers: baselines with them compared with controls
+    without."""
     groups: dict[str, list[OfPair]] = {}
     for entry in entries:
         groups.setdefault(entry.of.place, []).append(entry)
@@ -211,7 +217,7 @@ def _by_place(kind: str, entries: Sequence[OfPair]) -> Iterator[Remark]:
         pair = group[0].of
         if kind == "carry_over":
             figures = ", ".join(f"{m.words} {effect_words(m, c)}" for _, m, c in group)
-            words = "what disturbs outlasts its trial: baselines right after a disturbance differ from others"
+            words = "disturbances outlast their trial: baselines right after a disturbance differ from others"
             yield Remark(kind, pair.said(f"{words} ({figures})"))
         else:
             figures = ", ".join(f"{m.words} {effect_words(m, c)}{_DOUBTS.get(c.verdict, '')}" for _, m, c in group)
@@ -219,7 +225,7 @@ def _by_place(kind: str, entries: Sequence[OfPair]) -> Iterator[Remark]:
 
 
 def _others(compared: Sequence[OfPair], margin: float) -> Iterator[Remark]:
-    """One sentence for each way in which no difference was shown."""
+    """One sentence for each reason why no difference was shown."""
     pairs = {entry.of.words for entry in compared}
     for verdict, words in no_difference_words(margin).items():
         mine = [entry for entry in compared if no_difference_of(entry.comparison) == verdict]
@@ -229,7 +235,7 @@ def _others(compared: Sequence[OfPair], margin: float) -> Iterator[Remark]:
         for pair, metric, _ in mine:
             by_pair[pair.words] = (*by_pair.get(pair.words, ()), metric)
         by_metrics = _alike(by_pair)
-        # "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics stand together.
+        # "latency p50, CPU (a; b); lost (everywhere)": pairs with the same metrics are grouped.
         everywhere = [len(names) == len(pairs) > 1 for names in by_metrics.values()]
         what = "; ".join(
             f"{', '.join(metric.words for metric in metrics)} ({'everywhere' if every else _where(names, len(pairs))})"
@@ -240,17 +246,17 @@ def _others(compared: Sequence[OfPair], margin: float) -> Iterator[Remark]:
 
 
 def _where(names: Sequence[str], of: int) -> str:
-    """Those pairs; of many, which the table shows, how many."""
+    """Those pairs; if there are many, their number, as the table shows them."""
     return "; ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} of {of} pairs"
 
 
 def more_trials(compared: Sequence[OfPair]) -> int | None:
-    """Further repetitions that would probably decide each of which that can be said."""
+    """Further repetitions that would probably decide each comparison with a prediction."""
     return max((c.more_trials for _, _, c in compared if c.more_trials is not None), default=None)
 
 
 def _more(compared: Sequence[OfPair]) -> Iterator[Remark]:
-    """How many more trials would probably decide what is not."""
+    """How many more trials would probably decide the undecided ones."""
     inconclusive = [c for _, _, c in compared if c.verdict not in CLAIMS and c.constant is None]
     if more := more_trials_words(inconclusive) + too_few_words(inconclusive):
         are = "is" if len(inconclusive) == 1 else "are"
@@ -274,11 +280,11 @@ def _of_values(
     if len(shown) > MAX_OUTLIERS:
         shown = [*shown[:MAX_OUTLIERS], f"and {len(shown) - MAX_OUTLIERS} more"]
     if shown:
-        yield Remark("outliers", f"far from the other trials, and kept: {'; '.join(shown)}")
+        yield Remark("outliers", f"outliers (kept): {'; '.join(shown)}")
 
 
 def _same_seed(compared: Sequence[OfPair]) -> Iterator[Remark]:
-    """That equal values are no evidence where they had to be: on `virtual` all trials of a block have one seed."""
+    """Equal values are not evidence if they are inevitable: on `virtual` all trials of a block have one seed."""
     simulated = [
         c
         for pair, _, c in compared
@@ -289,7 +295,7 @@ def _same_seed(compared: Sequence[OfPair]) -> Iterator[Remark]:
     if equal:
         yield Remark(
             "same_seed",
-            f"{len(equal)} of {len(simulated)} comparisons on {VIRTUAL} are of equal values in every block: all trials "
-            "of a block have one seed, so that what changes nothing in the simulation changes no value; this is no "
-            "measurement of noise, and other seeds would say it again",
+            f"{len(equal)} of {len(simulated)} comparisons on {VIRTUAL} have equal values in every block: all "
+            "trials of a block have one seed, so that a change without effect in the simulation changes no value; "
+            "this does not measure noise, and other seeds would give the same",
         )

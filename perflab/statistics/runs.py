@@ -1,7 +1,7 @@
-"""Two runs compared: result by result, one value per trial, and as a gate that a new run must pass.
+"""Compares two runs: result by result, one value per trial, and as a gate that a new run must pass.
 
 Trials of different runs are not paired: block 3 of today has nothing in common with block 3 of yesterday, and pairing
-would only cost power. On the virtual runtime it has, where both runs have the same seed.
+would only cost power. On the virtual runtime they are paired, if both runs have the same seed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def compare_runs(
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One figure of one result. `p` is that of being worse by more than the margin, after Holm over all checks."""
+    """One figure of one result. `p` is for the hypothesis of being worse by more than the margin, after Holm over all
+    checks."""
 
     match: Match
     metric: str
@@ -56,7 +57,7 @@ class GateCheck:
     verdict: GateVerdict
     reason: str
     p: float | None
-    comparison: Analysed | None  # None of the rate of success, and where a side has no value
+    comparison: Analysed | None  # None for the rate of success, and if a side has no value
     baseline: str  # medians, or successes of trials, for people
     measured: str
 
@@ -68,7 +69,7 @@ class _Tested:
     first: Sample
     second: Sample
     p_worse: float | None
-    p_within: float | None  # of being worse by the margin or more, tested to be false
+    p_within: float | None  # hypothesis of being worse by the margin or more, tested for rejection
     attainable: float | None
 
 
@@ -83,8 +84,8 @@ def gate(
 ) -> list[GateCheck]:
     """Whether the second run is worse than the first.
 
-    A figure fails where it is shown to be worse by more than the margin, and passes where it is shown not to be; where
-    the trials show neither it is undecided. Both are one-sided rank tests against the baseline moved by the margin.
+    A figure fails if it is shown to be worse by more than the margin, and passes if it is shown not to be; if the
+    trials show neither, it is undecided. Both are one-sided rank tests against the baseline moved by the margin.
     """
     tested: list[_Tested] = []
     for match in matches:
@@ -116,14 +117,14 @@ def _tested(match: Match, metric: Metric, first: Sample, second: Sample, margin:
 
 
 def _factor(metric: Metric, margin: float) -> float:
-    """What the baseline is multiplied with. Of counts and shares no increase is too small to matter."""
+    """The factor for the baseline. For counts and shares, any increase matters."""
     if metric.compared != RATIO:
         return 1.0
     return 1 + margin if metric.better == LOWER else 1 / (1 + margin)
 
 
 def _without_factor(metric: Metric, first: Sample, second: Sample) -> bool:
-    """Whether values below 0 leave a margin by a factor without meaning: 1.05 times -10 is less, not more."""
+    """Whether values below 0 make a margin by a factor meaningless: 1.05 times -10 is less, not more."""
     return metric.compared == RATIO and min((*first.values, *second.values)) < 0
 
 
@@ -149,13 +150,13 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
         return _success_check(tested, p, size, alpha)
     metric, first, second = tested.metric, tested.first, tested.second
     if not second.n:
-        reason = "measured in the baseline, and in no trial of this run"
+        reason = "measured in the baseline, but in no trial of this run"
         medians = metric.format(median(first.values)), "–"
         return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, None, *medians)
     comparison = compare_metric(metric, first, second, alpha, margin)
     medians = metric.format(median(first.values)), metric.format(median(second.values))
     if _without_factor(metric, first, second):
-        reason = f"values below 0, of which a margin of {100 * margin:.3g} % means nothing"
+        reason = f"values below 0, for which a margin of {100 * margin:.3g} % is meaningless"
         return GateCheck(tested.match, metric.name, metric.words, UNDECIDED, reason, None, comparison, *medians)
     by = effect_words(metric, comparison)
     least = f" by more than {100 * margin:.3g} %" if metric.compared == RATIO else ""
@@ -169,9 +170,9 @@ def _check(tested: _Tested, p: float | None, size: int, alpha: float, margin: fl
         verdict, reason = PASSED, f"not worse{least}: {by}"
     elif tested.attainable is None or tested.attainable * size > alpha:
         sizes = f"{first.n} and {second.n}"
-        verdict, reason = UNDECIDED, f"not enough trials to tell ({sizes}, {size} checks): {by}"
+        verdict, reason = UNDECIDED, f"too few trials ({sizes}, {size} checks): {by}"
     elif comparison.constant is not None:
-        verdict, reason = PASSED, "the same in every trial"
+        verdict, reason = PASSED, "identical in every trial"
     elif not least and not is_worse:
         verdict, reason = PASSED, f"not worse: {by}"
     else:
@@ -195,9 +196,9 @@ def _success_check(tested: _Tested, p: float | None, size: int, alpha: float) ->
     elif p is not None and p <= alpha:
         verdict, reason = FAILED, "fewer trials succeed"
     elif second[0] * first[1] >= first[0] * second[1]:
-        verdict, reason = PASSED, "as large a share of trials succeeds"
+        verdict, reason = PASSED, "at least as large a share of trials succeeds"
     elif tested.attainable is None or tested.attainable * size > alpha:
-        verdict, reason = UNDECIDED, f"fewer trials succeed, and there are not enough to tell ({size} checks)"
+        verdict, reason = UNDECIDED, f"fewer trials succeed, but there are too few to be certain ({size} checks)"
     else:
         verdict, reason = UNDECIDED, "fewer trials succeed, which may be chance"
     return GateCheck(tested.match, SUCCESS, "trials that succeed", verdict, reason, p, None, *rates)

@@ -1,4 +1,4 @@
-"""What the programs of a trial said of it (docs/formats.md, section 4: `program`), over its processes."""
+"""The reports of a trial's programs (docs/formats.md, section 4: `program`), over its processes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Said:
     """By all processes together. Names are as the programs give them."""
 
     figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """All values, of each process in the order in which it said them."""
+    """All values, of each process in the order in which it reported them."""
     times: Mapping[str, Histogram] = field(default_factory=dict)
     outcomes: tuple[SaidOutcome, ...] = ()
-    """One of each process at most, the first one first."""
+    """At most one from each process, the first one first."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -34,9 +34,9 @@ class Said:
 
 
 def of(processes: Mapping[str, Iterable[Mapping[str, Any]]]) -> Said:
-    """Of the records of type `program` of each process by its name, in the order of its file.
+    """From the records of type `program` of each process by its name, in file order.
 
-    Figures are told once, times as they were by then, of which the last ones count. Raises HistogramError.
+    Each figure is reported once; times are cumulative, so the last ones count. Raises HistogramError.
     """
     figures: dict[str, tuple[float, ...]] = {}
     times: dict[str, list[Histogram]] = {}

@@ -1,8 +1,8 @@
-"""What the statistics speak of: samples with one value per trial, and which of their trials may be exchanged.
+"""The samples of the statistics, with one value per trial, and which of their trials are exchangeable.
 
-The trial is the unit. Messages of one trial share its process, its discovery and its machine's mood, so they are
-not independent of each other; a figure of a trial (its p99, its mean) enters as one value. If there is no difference,
-all trials of two samples may be exchanged with each other, or those of a block.
+The trial is the unit. Messages of one trial share its process, its discovery and the machine's state, so they are not
+independent of each other; a figure of a trial (its p99, its mean) counts as one value. Without a difference, all trials
+of two samples are exchangeable, or those within a block.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Json = dict[str, Any]
 class Sample:
     """One figure of the trials of one treatment.
 
-    `labels` name the trials. `blocks` says which trials belong together (a repetition of all treatments); None where
-    the trials were not blocked. `missing` counts the trials that have no value. Raises ValueError where the lengths
-    differ or a value is not finite.
+    `labels` name the trials. `blocks`: which trials belong together (a repetition of all treatments); None if the
+    trials were not blocked. `missing` counts the trials that have no value. Raises ValueError if the lengths differ or
+    a value is not finite.
     """
 
     values: tuple[float, ...]
@@ -53,7 +53,7 @@ class Sample:
         blocks: Sequence[Hashable] | None = None,
         name: str = "",
     ) -> Sample:
-        """Of a list in which None and NaN stand for what was not measured; labels are "1", "2", … by default."""
+        """From a list in which None and NaN stand for unmeasured values; labels are "1", "2", … by default."""
         names = [str(i + 1) for i in range(len(values))] if labels is None else list(labels)
         if len(names) != len(values) or (blocks is not None and len(blocks) != len(values)):
             raise ValueError(f"{len(values)} values need as many labels and blocks")
@@ -94,14 +94,14 @@ class Sample:
 
 
 def as_median(found: Estimate, n: int, confidence: float, unit: str = "") -> Median:
-    """A median with the interval that was estimated of it, or why it has none."""
+    """A median with its interval, or why it has none."""
     low, high = (None, None) if found.interval is None else (found.interval.low, found.interval.high)
     return Median(value=found.value, low=low, high=high, level=confidence, n=n, unit=unit, reason=found.reason)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Trials that may be exchanged: a of the baseline, b of the treatment; neither is empty."""
+    """Exchangeable trials: a of the baseline, b of the treatment; neither is empty."""
 
     a: Floats
     b: Floats
@@ -113,9 +113,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Design:
-    """`unused` are the labels of trials whose block lacks the other sample: they tell nothing of the difference.
+    """`unused` are the labels of trials whose block lacks the other sample: they contain no information on the
+    difference.
 
-    `blocked` where blocks are kept apart, which takes several; `said` where the samples say their blocks at all.
+    `blocked` if blocks are kept apart, which needs several; `said` if the samples have blocks at all.
     """
 
     blocks: tuple[Block, ...]
@@ -133,18 +134,18 @@ class Design:
 
     @property
     def arrangements(self) -> int:
-        """How many ways there are to say which trials were the treatment's."""
+        """How many ways there are to choose which trials were the treatment's."""
         return math.prod(block.arrangements for block in self.blocks)
 
     def shifted(self, by: float) -> Design:
-        """The same where every value of the treatment is larger by that much."""
+        """The same with every value of the treatment larger by that much."""
         return Design(
             tuple(Block(block.a, block.b + by) for block in self.blocks), self.blocked, self.unused, self.said
         )
 
 
 def design(baseline: Sample, treatment: Sample) -> Design:
-    """Blocked where both samples say their blocks and share more than one."""
+    """Blocked if both samples have blocks and share more than one."""
     if baseline.blocks is None or treatment.blocks is None:
         whole = (Block(baseline.array, treatment.array),) if baseline.n and treatment.n else ()
         return Design(whole, blocked=False)

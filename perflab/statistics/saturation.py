@@ -1,17 +1,17 @@
 """The saturation point of a curve: the smallest level from which on none differs from the last by more than a margin.
 
-It is claimed from equivalences that were shown (two one-sided tests, judgement.py), never from tests that found no
-difference. Levels are tested against the last one downwards from the one before it, and the first that is not shown
-to be equivalent ends that: a fixed sequence, so that the chance of a saturation point that is too low is at most
+It is claimed from shown equivalences (two one-sided tests, judgement.py), never from tests that found no difference.
+Levels are tested against the last one downwards from the one before it, and the first that is not shown to be
+equivalent ends the sequence: a fixed sequence, so that the probability of a saturation point that is too low is at most
 alpha although several levels are tested (Maurer, Hothorn and Lehmacher 1995).
 
 The lower end of its interval is found the same way from the first level upwards, by one-sided tests that a level
-differs from the last by more than the margin. So the true point is missed on either side with a chance of alpha at
-most: the interval's confidence is 1 - 2 alpha. A bootstrap of a choice among a handful of levels would promise more
-than it keeps with five trials.
+differs from the last by more than the margin. So the true point is missed on either side with probability at most
+alpha: the interval's confidence is 1 - 2 alpha. A bootstrap of a choice among a handful of levels would promise more
+coverage than it has with five trials.
 
-Values that come in steps larger than the margin (polled durations) are alike by the step and not by the system: nothing
-is claimed of them.
+Values that come in steps larger than the margin (polled durations) agree because of the step and not because of the
+system: nothing is claimed of them.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def find(
     step: float | None = None,
     words: Callable[[float], str] = "{:g}".format,
 ) -> Saturation | NotShown:
-    """Of one sample of positive values per level, ascending; `margin` 0.05: a factor of 1.05 either way.
+    """For one sample of positive values per level, ascending; `margin` 0.05: a factor of 1.05 either way.
 
-    `step`: that of the lattice on which the values sit, where one is known. `words` says a level.
+    `step`: that of the values' lattice, if one is known. `words` formats a level.
     """
     kept = [(level, s) for level, s in zip(levels, samples, strict=True) if s.n]
     if len(kept) < MIN_LEVELS:
-        return NotShown(f"it takes {MIN_LEVELS} levels with values, there are {len(kept)}")
+        return NotShown(f"it needs {MIN_LEVELS} levels with values, there are {len(kept)}")
     if kept[-1][0] != levels[-1]:
         return NotShown(f"there is no value at {words(levels[-1])}, the last level")
     if not all(s.positive for _, s in kept):
@@ -58,7 +58,7 @@ def find(
         share = 100 * coarse / float(np.median(last.array))
         return NotShown(
             f"the values come in steps of {share:.2g} % of those at {words(levels[-1])}, more than the margin: "
-            "that they are alike would say nothing"
+            "their agreement would mean nothing"
         )
     limit = math.log1p(margin)
     designs = [design(last.mapped(math.log), s.mapped(math.log)) for _, s in kept[:-1]]
@@ -77,18 +77,18 @@ def find(
 
 
 def _differs(of: Design, limit: float, alpha: float) -> bool:
-    """Whether it is shown that the shift is outside of the limits; it can be on one side of them only."""
+    """Whether the shift is shown to be outside of the limits; it can be on one side of them only."""
     above, below = rank_p(of.shifted(-limit), "higher"), rank_p(of.shifted(limit), "lower")
     return above is not None and below is not None and min(above, below) <= alpha
 
 
 def _why_not(of: Design, level: str, last: str, limit: float, alpha: float) -> str:
-    """Of the level before the last."""
+    """For the level before the last."""
     attainable = attainable_p(of, "higher")
     n = f"n = {len(of.b)} and {len(of.a)}"
     if attainable is None or attainable > alpha:
         least = "" if attainable is None else f", at best p = {attainable:.2g}"
-        return f"not enough trials to tell whether {level} differs from {last} ({n}{least})"
+        return f"too few trials to show whether {level} differs from {last} ({n}{least})"
     change = shift(of, 1 - 2 * alpha)
     factor = math.exp(-(change.value or 0.0))
     between = ""
@@ -103,7 +103,7 @@ def _why_not(of: Design, level: str, last: str, limit: float, alpha: float) -> s
 
 
 def _step(values: Sequence[float]) -> float | None:
-    """The smallest difference of values that differ, where half of the values or fewer are different ones."""
+    """The smallest difference between distinct values, if at most half of the values are distinct."""
     different = np.unique(np.asarray(values))
     if len(different) < 2 or 2 * len(different) > len(values):
         return None

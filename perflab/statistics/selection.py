@@ -1,4 +1,4 @@
-"""Which results of a run, or of two, belong beside each other, and what to call them."""
+"""Which results of a run, or of two, belong beside each other, and their labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPARED = (
 
 
 def beside_irobot(phases: Iterable[str | None]) -> str | None:
-    """What to say of figures that stand beside irobot_benchmark's, as far as the phase makes them others."""
+    """A remark on figures beside irobot_benchmark's, if the phase makes them differ."""
     others = sorted({phase for phase in phases if phase not in (None, AS_CREATED)})
     return f"irobot_benchmark's timers have the phase {AS_CREATED}; these had {', '.join(others)}" if others else None
 
@@ -45,7 +45,7 @@ def place_words(result: Circumstances) -> str:
 
 
 def names_of(results: Sequence[Circumstances]) -> list[str]:
-    """What to call results in a list of them: by place, treatment, or both, as they differ."""
+    """Labels of results in a list: by place, treatment, or both, as they differ."""
     several_places = len({r.place for r in results}) > 1
     several_treatments = len({r.label for r in results}) > 1
     if several_places and several_treatments:
@@ -54,7 +54,7 @@ def names_of(results: Sequence[Circumstances]) -> list[str]:
 
 
 def sample_of(trials: Sequence[Trial], metric: Metric, name: str, *, blocked: bool = True) -> Sample:
-    """One value per trial, those that did not measure it as missing ones."""
+    """One value per trial; unmeasured ones count as missing."""
     blocks = [t.block for t in trials]
     return Sample.of(
         [metric.read(t).value for t in trials],
@@ -65,14 +65,14 @@ def sample_of(trials: Sequence[Trial], metric: Metric, name: str, *, blocked: bo
 
 
 def why_missing(trials: Sequence[Trial], metric: Metric) -> str | None:
-    """The first reason why a trial has no value; None where each has one."""
+    """The first reason why a trial has no value; None if each has one."""
     readings = (metric.read(t) for t in trials)
     return next((r.reason for r in readings if r.value is None), None)
 
 
 @dataclass(frozen=True)
 class Match:
-    """Two results of two runs that measured the same thing; `differing` says what they differ in all the same."""
+    """Two results of two runs that measured the same thing; `differing` lists their remaining differences."""
 
     first: Result
     second: Result
@@ -87,9 +87,9 @@ class Matches:
 
 
 def match(first: Sequence[Result], second: Sequence[Result]) -> Matches:
-    """The results of two runs by what they measured.
+    """Matches the results of two runs by what they measured.
 
-    Where nothing is alike: by their treatments if each run has one variant, and if each has one result these two.
+    Without a match: by their treatments if each run has one variant, and if each has one result, these two.
     """
     firsts = [r for r in first if r.is_regular]
     seconds = [r for r in second if r.is_regular]
@@ -131,13 +131,13 @@ def _differing(first: Circumstances, second: Circumstances) -> tuple[str, ...]:
     return tuple(words)
 
 
-# Of these perflab's own runs have None where nothing was asked for.
+# In perflab's own runs these are None if nothing was requested.
 _AS_IN_GRAPH = ("executor", "ipc", "pass_by")
 
 
 def _said(key: str, result: Circumstances) -> str:
-    """What a result says of itself. One of another program, which knows no purposes, does not say "none" of what it did
-    not record."""
+    """The settings that a result records. A result of another program, which has no purposes, does not have "none" for
+    what it did not record."""
     if getattr(result, key):
         return text_of(getattr(result, key))
     if result.purpose is None or key in ("workload", "middleware"):
@@ -161,20 +161,20 @@ class Placed(Generic[R]):
     others: Mapping[str, Any]
     levels: Mapping[float, list[R]]
     middleware: str | None = None
-    called: Mapping[float, str] = field(default_factory=dict)  # levels that are words, by the payload where they stand
+    called: Mapping[float, str] = field(default_factory=dict)  # levels that are words, by payload if placed there
 
 
 def placed(path: str, results: Sequence[R]) -> list[Placed[R]]:
-    """The curves of a factor: results that differ in nothing but its level.
+    """The curves of a factor: results that differ only in its level.
 
     There is one for each place and each combination of what else was varied: the variant, the levels of the other
-    factors, and the other parameters of the conditions. A baseline stands at the level at which it says that the
-    condition is off. Levels that are words, as types of messages, stand at the payload of their messages in bytes where
-    each has one of its own.
+    factors, and the other parameters of the conditions. A baseline is placed at the level that disables the condition.
+    Levels that are words, such as message types, are placed at the payload of their messages in bytes if all payloads
+    are different.
     """
     payloads = _payloads(path, results)
     found: list[tuple[R, dict[float, list[R]]]] = []
-    # What has the most conditions makes the curves; what has some of them off joins every curve that it fits.
+    # Results with the most conditions define the curves; those with some of them off join every curve that they fit.
     for result in sorted(results, key=lambda r: -len(r.conditions)):
         word = result.factors.get(path)
         level = payloads.get(word) if isinstance(word, str) and payloads else _level_of(path, result)
@@ -201,8 +201,8 @@ def placed(path: str, results: Sequence[R]) -> list[Placed[R]]:
 
 
 def _payloads(path: str, results: Sequence[Circumstances]) -> dict[str, float]:
-    """Of the levels of a factor that are words the payload of the messages; empty where one is no word, two have the
-    same payload, or one has several."""
+    """For levels of a factor that are words, the payload of the messages; empty if one is not a word, two have the same
+    payload, or one has several."""
     sizes: dict[str, set[int]] = {}
     for result in results:
         level = result.factors.get(path)
@@ -212,13 +212,13 @@ def _payloads(path: str, results: Sequence[Circumstances]) -> dict[str, float]:
             return {}
         sizes.setdefault(level, set()).update(e.size_bytes for e in result.edges if e.size_bytes is not None)
     found = {level: float(next(iter(of))) for level, of in sizes.items() if len(of) == 1}
-    # One of which nothing was recorded has no edges; the others tell where they stand all the same.
+    # A result without records has no edges; the others still define the place.
     several = any(len(of) > 1 for of in sizes.values())
     return found if not several and len(found) > 1 and len(set(found.values())) == len(found) else {}
 
 
 def _level_of(path: str, result: Circumstances) -> float | None:
-    """The level at which a result stands; of a condition that is off it is only that which switches it off."""
+    """The level of a result; for a disabled condition, only the one that disables it."""
     level = level_value(result.factors.get(path))
     if not isinstance(level, float) or (path.partition(".")[0] in result.conditions_off and level != 0):
         return None
@@ -226,7 +226,8 @@ def _level_of(path: str, result: Circumstances) -> float | None:
 
 
 def _belongs(path: str, first: Circumstances, result: Circumstances) -> bool:
-    """Whether a result is on the curve of another: all else is alike, but for parameters of a condition that is off."""
+    """Whether a result is on the curve of another: everything else is equal, except parameters of a disabled
+    condition."""
     if first.variant != result.variant:
         return False
     name = path.partition(".")[0]
@@ -235,7 +236,7 @@ def _belongs(path: str, first: Circumstances, result: Circumstances) -> bool:
 
 
 def _surroundings(path: str, result: Circumstances, skipped: set[str]) -> dict[str, str]:
-    """What else was set: levels of outer factors, the parameters of conditions, and which conditions are off."""
+    """The other settings: levels of outer factors, the parameters of conditions, and which conditions are off."""
     found = {k: repr(v) for k, v in level_values(result.outer_factors).items() if k != path}
     found |= dict.fromkeys(result.conditions_off - skipped, "off")
     names = result.conditions
@@ -247,13 +248,13 @@ def _surroundings(path: str, result: Circumstances, skipped: set[str]) -> dict[s
 
 
 def _others(path: str, result: Circumstances) -> dict[str, Any]:
-    """The levels of the other factors, but for those that mean nothing."""
+    """The levels of the other factors, without those that have no effect."""
     off = result.conditions_off
     factors = result.factors.items()
     return {k: v for k, v in factors if k != path and (k.partition(".")[0] not in off or is_zero(v))}
 
 
-PAYLOAD = "payload"  # the path of levels that stand at the payload of their messages
+PAYLOAD = "payload"  # the path of levels that are placed at the payload of their messages
 UNITS = {"cpu_load.load": " %", "message_flood.rate": " msg/s", PAYLOAD: " B"}  # of the levels of factors
 
 

@@ -1,7 +1,7 @@
 """Whether the values of a treatment scatter more or less than those of its baseline.
 
-A standard deviation of few values is at the mercy of one of them; so the ratio of the median absolute deviations stands
-beside it, and it is said whether one trial makes the difference.
+A standard deviation of few values may depend on one of them; so the ratio of the median absolute deviations is given
+beside it, and a remark if one trial makes the difference.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from perflab.results.comparison import (
 from perflab.statistics.estimate import RESAMPLES, bootstrap, mad, without_each
 from perflab.statistics.sample import Floats, Sample
 
-_ROUNDING = 100 * np.finfo(float).eps  # arrangements whose statistics differ by less, relatively, are alike
-LEFT = 0.5  # what must be left of the logarithm of a notable ratio without any one trial
+_ROUNDING = 100 * np.finfo(float).eps  # relative difference up to which statistics of arrangements count as equal
+LEFT = 0.5  # share of the logarithm of a notable ratio that must remain without any one trial
 
 
 def compare_spread(
     a: Floats, b: Floats, confidence: float = 0.95, seed: int = 0, *, scaled: tuple[Floats, Floats] | None = None
 ) -> Spread:
-    """Everything about the spreads of two samples; blocks are not regarded. `scaled` are the values on the scale of the
+    """The comparison of the spreads of two samples; blocks are ignored. `scaled` are the values on the scale of the
     comparison."""
     sds, mads = (_sd(a), _sd(b)), [mad(x) if len(x) > 1 else None for x in (a, b)]
     scaled_a, scaled_b = scaled or (a, b)
@@ -60,11 +60,11 @@ def compare_spread(
 def judged_spread(
     spread: Spread, p_adjusted: float | None, alpha: float, scaled: tuple[Floats, Floats], confidence: float, seed: int
 ) -> Spread:
-    """With the ratio of the spreads on the scale of the comparison, and the verdict that both allow: p, adjusted for
-    its family, and the interval of the ratio at the confidence of the family, which must exclude 1.
+    """With the ratio of the spreads on the scale of the comparison, and the verdict from both: p, adjusted for its
+    family, and the interval of the ratio at the confidence of the family, which must exclude 1.
 
-    Bootstrap intervals of few values are too narrow, so that none decides by itself; where there are too few values for
-    one, the test does.
+    Bootstrap intervals of few values are too narrow, so that none decides alone; without one because of too few values,
+    the test decides.
     """
     first, second = spread.scaled_sd_baseline, spread.scaled_sd_treatment
     ratio = _ratio([first, second], lambda: bootstrap(scaled, _sd_ratio, confidence, seed))
@@ -78,7 +78,7 @@ def judged_spread(
 
 
 def brown_forsythe(a: Floats, b: Floats) -> Test:
-    """Levene's test about the medians."""
+    """Levene's test with medians."""
     name = "Brown-Forsythe"
     if min(len(a), len(b)) < 3:
         return Test(name, None, reason="it needs 3 trials of either")
@@ -89,8 +89,8 @@ def brown_forsythe(a: Floats, b: Floats) -> Test:
 
 
 def _levene(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """p and statistic of Levene's test about the medians; of many pairs of samples, each along the last axis. NaN where
-    no deviations vary."""
+    """p and statistic of Levene's test with medians; for many pairs of samples, each along the last axis. NaN if the
+    deviations do not vary."""
     sizes = a.shape[-1], b.shape[-1]
     total = sum(sizes)
     deviations = [np.abs(x - np.median(x, axis=-1, keepdims=True)) for x in (a, b)]
@@ -114,7 +114,7 @@ def _ratio(spreads: Sequence[float | None], interval_of: Callable[[], tuple[Inte
 
 
 def _permutation(name: str, a: Floats, b: Floats, spread: Callable[[Floats], Floats], seed: int) -> Test:
-    """Of |log ratio| of the spreads, which are computed along the last axis."""
+    """Test of |log ratio| of the spreads, which are computed along the last axis."""
     if min(len(a), len(b)) < 3:
         return Test(name, None, reason="it needs 3 trials of either")
 
@@ -131,15 +131,15 @@ def _permutation(name: str, a: Floats, b: Floats, spread: Callable[[Floats], Flo
     arranged = np.concatenate(deviations)[_arrangements(len(a), len(b), None if exact else seed)]
     null = statistic(arranged[:, : len(a)], arranged[:, len(a) :])
     as_large = np.count_nonzero(null >= observed * (1 - _ROUNDING))
-    added = 0 if exact else 1  # the one that was seen
+    added = 0 if exact else 1  # the observed one
     return Test(name, (as_large + added) / (len(null) + added), observed, exact)
 
 
-@functools.lru_cache(maxsize=2)  # every comparison of a family has much the same numbers of trials
+@functools.lru_cache(maxsize=2)  # all comparisons of a family have similar numbers of trials
 def _arrangements(n_a: int, n_b: int, seed: int | None) -> npt.NDArray[np.unsignedinteger[Any]]:
-    """Places of all trials in each arrangement, those of a first: all that there are, or RESAMPLES of a seed."""
+    """Indices of all trials in each arrangement, those of a first: all arrangements, or RESAMPLES from a seed."""
     n = n_a + n_b
-    number = np.min_scalar_type(n)  # the smallest: of thousands of values these are many
+    number = np.min_scalar_type(n)  # minimum: with thousands of values these are many
     if seed is None:
         chosen = np.asarray(list(itertools.combinations(range(n), n_a)), number)
         mine = np.zeros((len(chosen), n), bool)
@@ -150,7 +150,7 @@ def _arrangements(n_a: int, n_b: int, seed: int | None) -> npt.NDArray[np.unsign
 
 
 def _mads(values: Floats) -> Floats:
-    """mad() along the last axis. Of values in order, the k that are closest to the median stand side by side."""
+    """mad() along the last axis. In sorted values, the k that are closest to the median are neighbours."""
     n = values.shape[-1]
     ordered = np.sort(values, axis=-1)
     middle = _middle(ordered)
@@ -185,8 +185,8 @@ def _sd(values: Floats) -> float | None:
 
 
 def spread_influence(baseline: Sample, treatment: Sample) -> SpreadInfluence:
-    """What single trials do to the ratio of standard deviations; nothing where a sample has fewer than 4 values or no
-    scatter."""
+    """The effect of single trials on the ratio of standard deviations; nothing if a sample has fewer than 4 values or
+    no scatter."""
     if min(baseline.n, treatment.n) < 4:
         return SpreadInfluence(None, None)
     whole = _log_ratio(baseline.array, treatment.array)

@@ -57,10 +57,10 @@ class TrialData(Circumstances, TrialFacts):
     purpose: Purpose | None = MEASURED
     duration_s: float
     took_s: float | None = None
-    """From its start, with the wait for a quiet machine, to its end."""
+    """From its start, including the wait for a quiet machine, to its end."""
     started_ns: int | None
     accounts: Accounts | None
-    """None where nothing was recorded."""
+    """None if nothing was recorded."""
     resources: tuple[ProcessResources, ...]
     threads: tuple[ThreadGroup, ...] | None = None
     """None: not recorded, likewise below."""
@@ -68,16 +68,16 @@ class TrialData(Circumstances, TrialFacts):
     observed: Mapping[str, Histogram] = field(default_factory=dict)
     """The times that observers recorded, by name."""
     key_figures: tuple[KeyFigure, ...] = ()
-    """That the graph declares, and the kind of workload."""
+    """Declared by the graph, and the kind of workload."""
     own_figures: Mapping[str, float | None] = field(default_factory=dict)
-    """What that says of the trial, by name."""
+    """The trial's values from the kind of workload, by name."""
     own_times: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Likewise, as records of histograms."""
+    """Likewise, in the form of histogram records."""
     broken_off: BrokenOff | None = None
 
     @property
     def measured(self) -> bool:
-        """Whether it ran to its end with everything in effect; what was judged a failure then was measured as well."""
+        """Whether it ran to its end with everything in effect; a later failure by judgement was still measured."""
         if self.accounts is None or not self.accounts.complete:
             return False
         if self.broken_off is not None and self.broken_off.why == "limit":
@@ -89,7 +89,7 @@ class TrialData(Circumstances, TrialFacts):
 def summarize(run: str, trials: Sequence[TrialData], planned_trials: int | None = None) -> Summary:
     """The summary of a run: one result per variant and conditions, in order of first appearance.
 
-    A result merges its measured trials; where there is none, all that recorded anything. `coverage` says which.
+    A result merges its measured trials; if there is none, all with records. `coverage` says which.
     """
     groups: dict[tuple[object, ...], list[TrialData]] = {}
     for trial in trials:
@@ -105,7 +105,7 @@ def summarize(run: str, trials: Sequence[TrialData], planned_trials: int | None 
 def resources_of(name: str, records: Sequence[Mapping[str, Any]], from_ns: int, until_ns: int) -> ProcessResources:
     """Mean CPU use within the measured part and the peak of memory of one process, from its resource records.
 
-    A sample counts where its interval lies in the measured part, give or take half an interval at either end; the
+    A sample counts if its interval lies in the measured part, with a tolerance of half an interval at either end; the
     first sample of a process has no interval.
     """
     cpu_ns = wall_ns = 0
@@ -124,11 +124,11 @@ def resources_of(name: str, records: Sequence[Mapping[str, Any]], from_ns: int, 
     )
 
 
-_DEADLINE = ("runtime_ns", "deadline_ns", "period_ns")  # of a reading of a thread
+_DEADLINE = ("runtime_ns", "deadline_ns", "period_ns")  # in a reading of a thread
 
 
 def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[ThreadGroup]:
-    """The threads of one process from their readings; those with one name that are scheduled alike are one entry."""
+    """The threads of one process from their readings; those with the same name and scheduling are one entry."""
     merged: dict[str, list[Mapping[str, Any]]] = {}
     for state in states:
         times = [state.get(key) for key in _DEADLINE]
@@ -144,7 +144,7 @@ def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[Thread
             priority=int(alike[0]["priority"]),
             cpus=tuple(alike[0]["cpus"]),
             tids=tuple(int(state["tid"]) for state in alike),
-            # The records have 0 where the policy has no such times.
+            # The records have 0 if the policy has no such times.
             **{key: int(alike[0].get(key) or 0) or None for key in _DEADLINE},
         )
         for alike in merged.values()
@@ -152,7 +152,7 @@ def threads_of(process: str, states: Iterable[Mapping[str, Any]]) -> list[Thread
 
 
 def distribution(parts: Sequence[Timed[Histogram]]) -> Distribution | None:
-    """The numbers of histograms together; None where there are none, null members where they have no values.
+    """The statistics of merged histograms; None if there are none, null members if they have no values.
 
     A percentile is HdrHistogram's value, which is the top of a cell, and never above the exact maximum.
     """
@@ -182,7 +182,7 @@ def distribution(parts: Sequence[Timed[Histogram]]) -> Distribution | None:
 
 def _result(trials: Sequence[TrialData]) -> Result:
     first = trials[0]
-    # What failed a criterion counts: leaving it out would show only the good trials.
+    # Trials that failed a criterion count: leaving them out would show only the good ones.
     merged = [t for t in trials if t.measured] or [t for t in trials if t.accounts is not None]
     complete = bool(merged) and all(t.accounts is not None and t.accounts.complete for t in merged)
     return Result(
@@ -214,7 +214,7 @@ def figures_of(t: TrialData) -> Trial:
 
 
 def _paths(t: TrialData) -> tuple[PathResult, ...] | None:
-    """The named paths of a trial, with those that are times which its processes or observers measured."""
+    """The named paths of a trial, including those that are times which its processes or observers measured."""
     if not t.paths or not any(path.times for path in t.paths):
         return t.paths
     own = {name: hg.from_record(record) for name, record in t.own_times.items()}
@@ -222,7 +222,7 @@ def _paths(t: TrialData) -> tuple[PathResult, ...] | None:
 
 
 def _together(trials: Sequence[TrialData]) -> dict[str, Any]:
-    """What a trial has of itself, and a result of all that it merges."""
+    """The figures of a trial, or of a result from all that it merges."""
     edges, publishers = _recorded(trials, lambda a: a.edges), _recorded(trials, lambda a: a.publishers)
     return {
         "totals": Totals(**_figures(edges, publishers)),
@@ -233,7 +233,7 @@ def _together(trials: Sequence[TrialData]) -> dict[str, Any]:
 
 
 def _observed(trials: Sequence[TrialData]) -> dict[str, Distribution]:
-    """What observers recorded, by name, of the trials that have it."""
+    """Records of observers, by name, from the trials that have them."""
     by_name: dict[str, list[tuple[Histogram, int | None]]] = {}
     for trial in trials:
         for name, histogram in trial.observed.items():
@@ -242,7 +242,7 @@ def _observed(trials: Sequence[TrialData]) -> dict[str, Distribution]:
 
 
 def _name(qualified: str) -> str:
-    """A node or topic as people write it in a graph file: relative to the root namespace."""
+    """A node or topic in the form of a graph file: relative to the root namespace."""
     return qualified.removeprefix("/")
 
 
@@ -301,7 +301,7 @@ def _by_key(owners: Iterable[Timed[Owner]]) -> dict[tuple[str, ...], list[Timed[
 
 
 def _key_figures(trials: Sequence[TrialData]) -> dict[str, KeyFigureResult]:
-    """Those that the graph declares, by name, in its order; empty where it declares none."""
+    """Figures that the graph declares, by name, in its order; empty if it declares none."""
     return key_figures.of_trials(
         trials[0].key_figures,
         [(t.accounts, t.started_ns) for t in trials if t.accounts is not None],
@@ -345,8 +345,8 @@ def _parts(owners: Iterable[Timed[Edge | Publisher]], name: str) -> list[Timed[H
 
 
 def _resources(trials: Sequence[TrialData]) -> Resources:
-    """CPU in percent of one CPU, summed over processes and averaged over trials; RSS of the largest process. Neither is
-    known where it is not of one process."""
+    """CPU in percent of one CPU, summed over processes and averaged over trials; RSS of the largest process. Either is
+    unknown if it is unknown for one process."""
     by_process: dict[str, list[ProcessResources]] = {}
     for used in (r for t in trials for r in t.resources):
         by_process.setdefault(used.process, []).append(used)

@@ -1,7 +1,7 @@
-"""Comparisons where only mean, standard deviation and number of trials are known.
+"""Comparisons from only the mean, standard deviation and number of trials.
 
-All of them hold for values that are about normal; whether they are cannot be seen in a mean and a standard deviation.
-Nor can single trials, lattices or outliers.
+All of them assume approximately normal values; whether the values are normal cannot be seen in a mean and a standard
+deviation. Nor can single trials, lattices or outliers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from perflab.statistics.sample import Json
 
 @dataclass(frozen=True)
 class Moments:
-    """What a table says of one treatment; `sd` with n - 1. Raises ValueError for what cannot be."""
+    """One treatment's row in a table; `sd` with n - 1. Raises ValueError for invalid values."""
 
     name: str
     mean: float
@@ -35,7 +35,7 @@ class Moments:
         if not (math.isfinite(self.mean) and math.isfinite(self.sd)):
             raise ValueError("mean and sd must be finite")
         if self.sd < 0 or self.n < 1:
-            raise ValueError(f"sd {self.sd:g} and n {self.n}: an sd is not negative, and n is at least 1")
+            raise ValueError(f"sd {self.sd:g} and n {self.n}: sd must not be negative, and n must be at least 1")
 
     def interval(self, confidence: float = 0.95) -> Estimate:
         """The mean with Student's interval."""
@@ -100,9 +100,9 @@ def compare_moments(
 
 
 def corrected(comparisons: Sequence[SummaryComparison]) -> list[SummaryComparison]:
-    """The same comparisons as one family, which shares alpha (Bonferroni): p's, intervals and verdicts agree.
+    """The same comparisons as one family, which shares alpha (Bonferroni): p values, intervals and verdicts agree.
 
-    A two-sided test leaves half of the error to either side, and so do both tests of an equivalence.
+    A two-sided test has half of the error on either side, and so do both tests of an equivalence.
     """
     size = max(1, sum(c.p is not None for c in comparisons))
     return [_of_family(c, size) for c in comparisons]

@@ -1,7 +1,7 @@
-"""What the operating system counted in the measured part of a trial: page faults, storage, context switches, drops of
-sockets, what went over the network (docs/formats.md, section 4, records `cost`); and what the middleware sent again.
+"""The operating system's counters in the measured part of a trial: page faults, storage, context switches, drops of
+sockets, network traffic (docs/formats.md, section 4, records `cost`); and retransmissions of the middleware.
 
-A count that one process did not record is None for the trial, with the reason: the others are no sum.
+A count that one process did not record is None for the trial, with the reason: the others do not form a sum.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ Told = int | str  # a count, or why there is none
 USAGE = (
     "minor_faults", "major_faults", "block_inputs", "block_outputs", "voluntary_switches", "involuntary_switches",
 )  # fmt: skip
-"""Of each process, as the records call them."""
+"""For each process, by name in the records."""
 _NETWORK = {"wire_bytes": "sent_bytes", "wire_packets": "sent_packets", "tcp_retransmissions": "tcp_retransmissions"}
-"""Of each network namespace."""
+"""For each network namespace."""
 
-NOT_RECORDED = "not recorded: the run is of a version before it was, or a process ended before its measured part did"
+NOT_RECORDED = "not recorded: the run is from an older version, or a process ended before its measured part did"
 NO_SIGNALS = "Linux does not count the signals that a process gets"
-SOCKET_CLOSED = "a process closed a socket in the measured part, and what that one dropped is not known"
-NOT_TOLD = "the middleware does not say how much it sent again"
+SOCKET_CLOSED = "a process closed a socket in the measured part, whose drops are unknown"
+NOT_TOLD = "the middleware does not report its retransmissions"
 
 
 def of_trial(costs: Sequence[Sequence[Record]], described: Sequence[Record | None]) -> SystemCounts | None:
-    """`costs` are the records of each process at both ends of the measured part, `described` what the middleware of
-    each said of itself at the end. None where no process has both ends. Raises KeyError or TypeError for damaged ones.
+    """`costs` are the records of each process at both ends of the measured part, `described` the final description of
+    each process's middleware. None if no process has both ends. Raises KeyError or TypeError for damaged ones.
     """
     ends = [_ends(records) for records in costs]
     known = [pair for pair in ends if pair is not None and "usage" in pair[0] and "usage" in pair[1]]
@@ -50,7 +50,7 @@ def of_trial(costs: Sequence[Sequence[Record]], described: Sequence[Record | Non
 
 
 def of_process(records: Iterable[Record]) -> dict[str, int]:
-    """The counts of USAGE of one process; nothing where it lacks an end."""
+    """The counts of USAGE of one process; empty if it lacks an end."""
     ends = _ends(records)
     if ends is None or any("usage" not in end for end in ends):
         return {}
@@ -69,13 +69,13 @@ def _of_namespaces(networks: Sequence[tuple[Record, Record]], key: str) -> Told:
         begins = [begin[key] for begin, _ in networks if begin["namespace"] == namespace]
         ends = [end[key] for begin, end in networks if begin["namespace"] == namespace]
         if None in begins or None in ends:
-            return "the kernel does not tell"
+            return "the kernel does not report it"
         total += max(ends) - min(begins)
     return total
 
 
 def _dropped(networks: Sequence[tuple[Record, Record]]) -> Told:
-    """By the sockets of the processes, those that were opened in between included."""
+    """By the sockets of the processes, including those opened in between."""
     total = 0
     for begin, end in networks:
         before = {socket["inode"]: socket["drops"] for socket in begin["sockets"]}
@@ -87,11 +87,11 @@ def _dropped(networks: Sequence[tuple[Record, Record]]) -> Told:
 
 
 def _sent_again(described: Sequence[Record | None]) -> Told:
-    """From the beginning of each process to its end: a middleware says it of its whole life."""
+    """From the beginning of each process to its end: a middleware reports it for its whole life."""
     total = 0
     for said in described:
         effective = (said or {}).get("effective") or {}
-        several = effective.get("participants")  # of ROS 2 it is their number
+        several = effective.get("participants")  # for ROS 2 it is their number
         for one in several if isinstance(several, list) and several else [effective]:
             count = one.get("retransmitted_bytes") if isinstance(one, Mapping) else None
             if count is None:

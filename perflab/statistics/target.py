@@ -10,7 +10,7 @@ from perflab.kernel import parse_cpu_list
 from perflab.results.figure import Distribution
 from perflab.results.trial import HasCounts, ProcessResources, added, counted, largest, owners
 
-# What the columns are, and their units.
+# Meaning of the columns, and their units.
 WORDS: Mapping[str, tuple[str, str]] = {
     "cpu_perc": ("CPU", "% of all CPUs"),
     "rss_KB": ("RSS, peak", "KB"),
@@ -27,11 +27,10 @@ WORDS: Mapping[str, tuple[str, str]] = {
 def measured(
     result: HasCounts, processes: Sequence[ProcessResources], cpus: int | None, *, one_class_of_loss: bool = False
 ) -> dict[str, float | None]:
-    """Every figure by the name of its column, over subscriptions and clients, as latency_total.txt is; None: not
-    measured.
+    """Every figure by column name, over subscriptions and clients, as in latency_total.txt; None: not measured.
 
-    CPU is of `processes` together and of all `cpus` of the machine, memory that of the largest of them.
-    `one_class_of_loss`: only gaps are known, as of a run that another program made.
+    CPU is the sum over `processes` as a share of all `cpus` of the machine, memory that of the largest of them.
+    `one_class_of_loss`: only gaps are known, as in a run of another program.
     """
     one = added([p.cpu_percent_mean for p in processes])
     machine = added([p.cpu_percent_of_machine for p in processes])
@@ -58,26 +57,26 @@ def measured(
 def exceeded(
     bounds: Mapping[str, float], result: HasCounts, processes: Sequence[ProcessResources], cpus: int | None
 ) -> tuple[list[str], list[str]]:
-    """The columns that lie above their bounds, and those that were not measured."""
+    """The columns that exceed their bounds, and those that were not measured."""
     values = measured(result, processes, cpus)
     over = [key for key, bound in bounds.items() if (value := values[key]) is not None and value > bound]
     return over, [key for key in bounds if values[key] is None]
 
 
 def machine_cpus(host: Mapping[str, Any]) -> int | None:
-    """How many CPUs a machine had online, by its facts."""
+    """How many CPUs a machine had online, from its facts."""
     text = host.get("cpus_online")
     return len(parse_cpu_list(text)) or None if isinstance(text, str) else None
 
 
 def processes_of(result: HasCounts, topology: str | None) -> Sequence[ProcessResources]:
-    """The process that is named like a target's topology; where there is none, all."""
+    """The process with the name of a target's topology; without one, all."""
     processes = result.resources.processes
     return [p for p in processes if p.process == topology] or processes
 
 
 def _mean_ns(result: HasCounts) -> float | None:
-    """Of all messages and replies; None where some of them have no known mean."""
+    """Over all messages and replies; None if some of them have no known mean."""
     means: list[float] = []
     counts: list[int | None] = []
     for owner in owners(result):

@@ -1,4 +1,4 @@
-"""What changes while a trial goes on: slopes over time that a few odd seconds do not move.
+"""Changes during a trial: slopes over time that are robust against a few odd seconds.
 
 slope([0.0, 1.0, 2.0], [5.0, 7.0, 9.0])    # 2.0 per second
 """
@@ -13,11 +13,11 @@ import numpy as np
 from perflab.results.trial import SLOPE_FROM_S
 from perflab.units import NS_PER_S
 
-MOST = 400  # of which all pairs are looked at; of more every n-th
+MOST = 400  # number of points up to which all pairs are used; beyond, every n-th
 
 
 def slope(at_s: Sequence[float], values: Sequence[float]) -> float | None:
-    """The median of the slopes between all pairs of points (Theil and Sen), per second; None of too few points."""
+    """The median of the slopes between all pairs of points (Theil and Sen), per second; None for too few points."""
     if len(at_s) < SLOPE_FROM_S:
         return None
     step = -(-len(at_s) // MOST)
@@ -29,7 +29,7 @@ def slope(at_s: Sequence[float], values: Sequence[float]) -> float | None:
 
 
 def of_latency(processes: Sequence[Sequence[Mapping[str, Any]]], from_ns: int, until_ns: int) -> float | None:
-    """Of the mean latency of each second, in ns per second, from what each process told of its progress."""
+    """Slope of the mean latency of each second, in ns per second, from each process's progress reports."""
     seconds: dict[int, tuple[int, int]] = {}
     for told in processes:
         count = total = 0
@@ -46,7 +46,8 @@ def of_latency(processes: Sequence[Sequence[Mapping[str, Any]]], from_ns: int, u
 
 
 def of_memory(processes: Sequence[Sequence[Mapping[str, Any]]], from_ns: int, until_ns: int) -> float | None:
-    """Of the resident memory of all processes together, in kB of 1024 bytes per second, from their resource records."""
+    """Slope of the resident memory of all processes together, in kB of 1024 bytes per second, from their resource
+    records."""
     slopes = []
     for records in processes:
         kept = [r for r in records if r.get("rss_kb") is not None and from_ns <= r["at_ns"] <= until_ns]

@@ -1,5 +1,5 @@
 """Whether to trust the results of a run: by what is missing, what was invalid, how noisy machine and baselines were,
-and how many comparisons were decided. docs/report.md says what each grade takes."""
+and how many comparisons were decided. docs/report.md explains the grades."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from perflab.statistics.selection import names_of
 from perflab.statistics.verdicts import more_trials_words, too_few_words
 from perflab.units import numbered, plural
 
-STEADY = 0.10  # baselines whose trials have a smaller standard deviation, in proportion, are called steady
-MOST_INVALID = 1 / 3  # of all trials; with more of them the others are not enough to rely on
+STEADY = 0.10  # baselines whose trials have a smaller relative standard deviation are called steady
+MOST_INVALID = 1 / 3  # share of all trials; with more of them the others are not enough to rely on
 MAX_EXAMPLES = 3  # of trials that do not count
-MIN_TRIALS = 2  # that say how much trials differ
+MIN_TRIALS = 2  # that show how much trials differ
 UNDECIDED = ("not_shown", "too_few_trials", "below_noise_floor")
 
-# Of trials that do not count: what they are, of one and of several.
+# For trials that do not count: the words for one and for several.
 _TROUBLES: tuple[tuple[Outcome, str, str], ...] = (
     (
         INVALID,
-        "was invalid: a condition was not in effect, so it is in no statistics",
-        "were invalid: a condition was not in effect, so they are in no statistics",
+        "was invalid: a condition was not in effect, so it is excluded from statistics",
+        "were invalid: a condition was not in effect, so they are excluded from statistics",
     ),
     (
         HARNESS_ERROR,
-        f"was {HARNESS_ERROR.counted}, not by what it measures; in no statistics",
-        f"were {HARNESS_ERROR.counted}, not by what it measures; in no statistics",
+        f"was {HARNESS_ERROR.counted}, not by the system under test; excluded from statistics",
+        f"were {HARNESS_ERROR.counted}, not by the system under test; excluded from statistics",
     ),
     (FAILED, "failed before its end and has no figures", "failed before their end and have no figures"),
 )
 
 
 def trust_of(summary: Summary, manifest: Manifest) -> Trust:
-    """The judgement of a run, from what its files say; of a run that still goes on, so far."""
+    """The judgement of a run, from its files; for a run in progress, so far."""
     places = places_of(summary.results)
     return Trust(
         (
@@ -98,10 +98,10 @@ def _left_out(summary: Summary) -> Iterator[Reason]:
 
 
 def _listed(found: Sequence[tuple[str, Trial]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """ "Trials 5, 7 and 9 (message_flood): 1078176 messages were sent …."
+    """ "Trials 5, 7 and 9 (message_flood): 1078176 messages were sent …".
 
-    Where there are many reasons, the most frequent kinds of them with an example, and each of them apart; those
-    that differ in their numbers alone are one kind.
+    If there are many reasons, the most frequent kinds with an example; reasons that differ only in their numbers are
+    one kind.
     """
     by_name: dict[str, list[Trial]] = {}
     kinds: dict[str, list[tuple[str, Trial]]] = {}
@@ -127,22 +127,22 @@ def _listed(found: Sequence[tuple[str, Trial]]) -> tuple[tuple[str, ...], tuple[
 
 
 def _machine(summary: Summary, manifest: Manifest) -> Iterator[Reason]:
-    """What the checks of the machine found, unless nothing was measured on it."""
+    """Results of the checks of the machine, unless nothing was measured on it."""
     if summary.results and all(result.middleware == "virtual" for result in summary.results):
-        yield Reason("machine", "good", "Time was simulated: the noise of the machine is not in these results.")
+        yield Reason("machine", "good", "Time was simulated: these results do not contain the machine's noise.")
         return
     warnings = [f"{c.name} ({c.value})" if c.value else c.name for c in manifest.preflight if c.status == WARN]
     if warnings:
         words = f"Noise on this machine: {', '.join(warnings)}; `perflab doctor` says what to do."
         yield Reason("machine", "warn", words)
     elif manifest.preflight:
-        yield Reason("machine", "good", "Nothing was found on this machine that disturbs measurements.")
+        yield Reason("machine", "good", "No disturbances of measurements were found on this machine.")
     else:
-        yield Reason("machine", "warn", "What disturbs measurements on this machine was not recorded.")
+        yield Reason("machine", "warn", "Disturbances of measurements on this machine were not recorded.")
 
 
 def _spread(places: Sequence[Place]) -> Iterator[Reason]:
-    """How much the trials of baselines differ: the metrics in which they do least and most."""
+    """How much the trials of baselines differ: the metrics with the least and the most scatter."""
     baselines = [(p, p.baseline) for p in places if p.baseline is not None and p.baseline.trials]
     if not baselines:
         return
@@ -157,7 +157,7 @@ def _spread(places: Sequence[Place]) -> Iterator[Reason]:
     most = max(len(baseline.trials) for _, baseline in baselines)
     if not found:
         if most < MIN_TRIALS:
-            words = "One trial of each: how much trials differ is not known, so no difference can be shown."
+            words = "One trial of each: the scatter of trials is unknown, so no difference can be shown."
             yield Reason("spread", "bad", words)
         return
     least, largest = min(found), max(found)
@@ -172,7 +172,7 @@ def percent(share: float) -> str:
 
 
 def judged_comparisons(summary: Summary) -> list[Finding]:
-    """Those of systems, without what was the same in every trial."""
+    """Comparisons of systems, without figures that were identical in every trial."""
     found = () if summary.findings is None else summary.findings.comparisons
     return [c for c in found if c.kind != OBSERVER and c.constant is None]
 

@@ -1,4 +1,4 @@
-"""Comparisons in honest sentences: what was found, with interval and numbers of trials; or why nothing can be said."""
+"""Comparisons in cautious sentences: the result, with interval and numbers of trials; or why there is none."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from perflab.units import format_confidence, plural
 if TYPE_CHECKING:
     from perflab.statistics.summary_data import SummaryComparison
 
-ONE_TRIAL = "one trial each: nothing can be said about differences; --trials 5 or more"
+ONE_TRIAL = "one trial each: no statements about differences are possible; use --trials 5 or more"
 SAME = "same"
 
 T = TypeVar("T")
 Form = Callable[[float], str]
 
-plain: Form = NUMBER.write  # a value without a unit, with three digits or all of its whole ones
+plain: Form = NUMBER.write  # a value without a unit, with three digits or all of its integer digits
 
 
 def factor(value: float) -> str:
@@ -57,22 +57,22 @@ def in_words(comparison: Comparison, form: Form = plain) -> str:
 
 
 def caveats_in_words(comparison: Comparison) -> str:
-    """ "; it hangs on one trial: …", "; shown at look 1, after 30 trials"; empty where there is nothing to say."""
+    """ "; it depends on one trial: …", "; shown at look 1, after 30 trials"; empty if there is no remark."""
     return f"{_hangs(comparison)}{_no_margin(comparison)}{look_in_words(comparison)}"
 
 
 def look_in_words(comparison: Comparison) -> str:
-    """ "; shown at look 1, after 30 trials"; empty where the last look at the run says it."""
+    """ "; shown at look 1, after 30 trials"; empty if the last look at the run shows it."""
     at = comparison.look
     if at is None:
         return ""
     said = "shown" if comparison.verdict in CLAIMS else "judged"
-    since = "" if said == "shown" else ", for those since are too few for another look"
+    since = "" if said == "shown" else ", since later trials are too few for another look"
     return f"; {said} at look {at.number}, after {plural(at.trials, 'trial')}{since}"
 
 
 def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
-    """On the spread, where standard deviations differ notably or the test finds a difference; None: nothing to say."""
+    """On the spread, if standard deviations differ notably or the test finds a difference; None: no remark."""
     c, spread = comparison, comparison.spread
     p, ratio = spread.brown_forsythe.p, spread.sd_ratio.value
     if ratio is None or spread.sd_baseline is None or spread.sd_treatment is None:
@@ -88,7 +88,7 @@ def spread_in_words(comparison: Comparison, form: Form = plain) -> str | None:
     text = f"{_head(c)}{change}, {tested}"
     if (carrier := c.spread_influence.carried_by) is not None:
         left = f"the ratio is {carrier.sd_ratio:.2f} instead of {ratio:.2f}"
-        text += f"; it hangs on one trial: without {carrier.label} {left}"
+        text += f"; it depends on one trial: without {carrier.label} {left}"
     return text + "."
 
 
@@ -110,7 +110,7 @@ def spread_change_in_words(comparison: Comparison, form: Form = plain) -> str:
 
 
 def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
-    """What sits on a lattice, and what follows of it."""
+    """Values on a lattice, and the consequences."""
     if found.kind == "resolution":
         return f"{what}: the values are written in steps of {form(found.period)}; smaller differences cannot be seen."
     on = f"all {found.n}" if found.on_lattice == found.n else f"{found.on_lattice} of {found.n}"
@@ -120,14 +120,14 @@ def lattice_in_words(found: Lattice, what: str, form: Form = plain) -> str:
         else f"{form(found.offset_low)} to {form(found.offset_high)}"
     )
     return (
-        f"{what}: {on} values sit on a lattice of {form(found.period)} with an offset of {offset} "
-        f"({found.levels} steps, {p_in_words(found.p)} if there were none), as where something polls with that period; "
-        "differences smaller than it are differences in how often a tick was just missed."
+        f"{what}: {on} values are on a lattice of {form(found.period)} with an offset of {offset} ({found.levels} "
+        f"steps, {p_in_words(found.p)} by chance), as if something polled with that period; differences smaller "
+        "than it only show how often a tick was just missed."
     )
 
 
 def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
-    """One sentence on a comparison of means that are known by mean, sd and n."""
+    """One sentence on a comparison of means from mean, sd and n."""
     c, head, n, p = comparison, _head(comparison), _numbers(comparison), _p(comparison)
     value = c.difference.value or 0.0
     change = f"the mean differs by {_signed(value, form)}{_interval(c.difference.interval, form, nothing=0.0)}"
@@ -139,7 +139,7 @@ def summary_in_words(comparison: SummaryComparison, form: Form = plain) -> str:
             f"({change}, {n}, {p_in_words(q if q is not None else 1.0)})."
         )
     if c.verdict == "too_few_trials":
-        return f"{head}not enough trials to tell ({n}): {c.welch.reason}."
+        return f"{head}too few trials ({n}): {c.welch.reason}."
     if c.verdict in ("higher", "lower"):
         return f"{head}the mean is {form(abs(value))} {c.verdict} ({change}, {n}{p}){refused}."
     if c.p is None:
@@ -156,7 +156,7 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
     value = c.estimate.value
     size = size_in_words(c.estimate, form, is_ratio=c.scale == "ratio")
     if c.verdict in ("not_shown", "too_few_trials") and c.constant is not None:
-        return f"the same in every trial, {form(c.constant)} ({n}), so nothing can be tested"
+        return f"identical in every trial, {form(c.constant)} ({n}), so nothing can be tested"
     p = _p(c)
     match c.verdict:
         case "higher" | "lower":
@@ -165,7 +165,7 @@ def _verdict(c: Comparison, n: str, form: Form) -> str:
             q = None if c.equivalence is None else c.equivalence.p_adjusted
             margin = "" if c.equivalence is None else _margin(c.equivalence.margin, form)
             there = c.p_adjusted is not None and c.p_adjusted <= c.alpha
-            but = ", though a smaller one is there" if there else ""
+            but = ", although there is a smaller one" if there else ""
             tested = f"{p_in_words(1.0 if q is None else q)}{corrected_words(c.family_size)}"
             return f"no difference larger than {margin}{but} ({size}, {n}, {tested})"
         case "below_noise_floor":
@@ -200,7 +200,7 @@ def _more(c: Comparison) -> str:
 
 
 def more_trials_words(inconclusive: Sequence[Comparison]) -> str:
-    """ "; about 12 more trials of each would probably decide 3 of them"; empty where that is known of none."""
+    """ "; about 12 more trials of each would probably decide 3 of them"; empty if no prediction exists."""
     known = [c.more_trials for c in inconclusive if c.more_trials is not None]
     if not known:
         return ""
@@ -209,7 +209,7 @@ def more_trials_words(inconclusive: Sequence[Comparison]) -> str:
 
 
 def too_few_words(inconclusive: Sequence[Comparison]) -> str:
-    """ "; with 5 repetitions nothing can be shown among 16 comparisons, with 10 it can"; empty where that is not so."""
+    """ "; with 5 repetitions nothing can be shown among 16 comparisons, with 10 it can"; empty if not applicable."""
     short = [(n, c) for c in inconclusive if c.verdict == "too_few_trials" and (n := enough(c)) is not None]
     if not short:
         return ""
@@ -219,19 +219,19 @@ def too_few_words(inconclusive: Sequence[Comparison]) -> str:
 
 def _too_few(c: Comparison, size: str, n: str) -> str:
     if c.attainable_p is None or c.attainable_adjusted is None:
-        return f"not enough trials to tell ({n}): there is nothing to compare"
+        return f"too few trials ({n}): there is nothing to compare"
     of_family = ""
     if c.attainable_p <= c.alpha:
         of_family = f" as one of {c.family_size} comparisons"
     blocks = f" in {c.blocks} blocks" if c.blocks is not None else ""
     return (
-        f"not enough trials to tell: with {c.baseline.n} and {c.treatment.n}{blocks} no test can reach "
+        f"too few trials: with {c.baseline.n} and {c.treatment.n}{blocks} no test can reach "
         f"{c.alpha:g}{of_family} (at best p = {c.attainable_adjusted:.2g}; seen: {size}){_could(c)}{_more(c)}"
     )
 
 
 def _could(c: Comparison) -> str:
-    """How many trials could show something."""
+    """How many trials could show a difference."""
     least = enough(c)
     return "" if least is None else f"; {plural(least, 'trial' if c.blocks is None else 'block')} could"
 
@@ -244,7 +244,7 @@ def _needed(power: float | None, needed: int | None, margin: Margin | None, form
 
 
 def _no_margin(c: Comparison) -> str:
-    """That the margin was not tested, and why."""
+    """Remark that the margin was not tested, and why."""
     refused = c.equivalence is not None and c.equivalence.low is None and c.p is not None
     return _not_tested(c.equivalence.margin) if c.equivalence is not None and refused and c.constant is None else ""
 
@@ -254,13 +254,13 @@ def _not_tested(margin: Margin) -> str:
 
 
 def _hangs(c: Comparison) -> str:
-    """On single trials without which the verdict is another one."""
+    """On single trials whose removal changes the verdict."""
     flips = c.influence.flips
     if not flips:
         return ""
     if c.verdict in CLAIMS:
         if (one := c.influence.carries) is not None:
-            return f"; it hangs on one trial: without {one.label} {_WORDS[one.verdict]}"
+            return f"; it depends on one trial: without {one.label} {_WORDS[one.verdict]}"
         lost = [trial for trial in flips if trial.verdict not in CLAIMS]
         return f"; it is borderline: without any one of {len(lost)} trials {_WORDS[lost[0].verdict]}" if lost else ""
     gained = [trial for trial in flips if trial.verdict in CLAIMS]
@@ -283,12 +283,12 @@ def _missing(c: Comparison) -> str:
     missing = c.baseline.missing + c.treatment.missing
     words = f"; {missing} without a value" if missing else ""
     if c.unused:
-        words += f"; {len(c.unused)} not used, for their block has no trial to compare with"
+        words += f"; {len(c.unused)} not used, because their block has no trial to compare with"
     return words
 
 
 def size_in_words(found: Estimate, form: Form, *, is_ratio: bool, more: str = "") -> str:
-    """ "2.1x [1.8, 2.5]", "+3.1 ms [1.2 ms, 5 ms]"; `more` stands behind the interval; empty of no value."""
+    """ "2.1x [1.8, 2.5]", "+3.1 ms [1.2 ms, 5 ms]"; `more` follows the interval; empty without a value."""
     if found.value is None:
         return ""
     nothing = 1.0 if is_ratio else 0.0
@@ -337,7 +337,7 @@ def confidence_words(alpha: float, size: int) -> str:
 
 
 def corrected_words(size: int) -> str:
-    """ " for 12 comparisons together", behind a p of a family."""
+    """ " for 12 comparisons together", after the p of a family."""
     return f" for {size} comparisons together" if size > 1 else ""
 
 
@@ -353,14 +353,14 @@ def _margin(margin: Margin, form: Form) -> str:
 
 
 def effect_of(metric: Metric, comparison: Comparison) -> Effect | None:
-    """Whether what is shown is worse or better; None where no difference is."""
+    """Whether a shown difference is worse or better; None without one."""
     if comparison.verdict not in DIFFERENCES:
         return None
     return WORSE if (comparison.verdict == "higher") == (metric.better == LOWER) else BETTER
 
 
 def effect_words(metric: Metric, comparison: Comparison) -> str:
-    """ "1.80x [1.50, 2.20]", "+12 [+3, +20]"; without brackets where there is no interval."""
+    """ "1.80x [1.50, 2.20]", "+12 [+3, +20]"; without brackets if there is no interval."""
     value, interval = comparison.estimate.value, comparison.estimate.interval
     if value is None:
         return "–"
@@ -371,7 +371,7 @@ def effect_words(metric: Metric, comparison: Comparison) -> str:
         return f"{'+' if x > 0 else '−' if x < 0 else ''}{metric.format(abs(x))}"
 
     if comparison.scale == "difference" and interval is not None and interval.low == interval.high == value:
-        return form(value) if value else f"±{metric.format(0.0)}"  # "0 %" alone would read as the share itself
+        return form(value) if value else f"±{metric.format(0.0)}"  # "0 %" alone would look like the share itself
     unit = "x" if comparison.scale == "ratio" else ""
     between = _interval(interval, form, nothing=1.0 if comparison.scale == "ratio" else 0.0)
     return f"{form(value)}{unit}{between}"
@@ -399,13 +399,13 @@ def no_difference_of(comparison: Comparison) -> str:
 
 
 def no_difference_words(margin: float) -> dict[str, str]:
-    """What to say of comparisons that show no difference, by their verdict; SAME: every trial gave the same value."""
+    """Words for comparisons without a shown difference, by verdict; SAME: every trial gave the same value."""
     return {
         "equivalent": f"no difference larger than {100 * margin:.3g} %",
-        "below_noise_floor": "no more than baselines differ among themselves",
-        "not_shown": "neither a difference nor its absence is shown",
-        "too_few_trials": "not enough trials to tell",
-        SAME: "the same in every trial",
+        "below_noise_floor": "no more than baselines differ from each other",
+        "not_shown": "inconclusive",
+        "too_few_trials": "too few trials",
+        SAME: "identical in every trial",
     }
 
 
@@ -415,7 +415,7 @@ def estimate_in_words(estimate: Estimate, form: Form = plain) -> str:
 
 
 def no_success(result: Result) -> str | None:
-    """What to say of a result whose figures are not those of successful trials."""
+    """Remark on a result whose figures are not from successful trials."""
     if result.outcomes.success:
         return None
     reason = next((t.reason for t in result.trials_detail if t.reason), None)

@@ -25,7 +25,7 @@ _SHORT = ("p50", "p99", "max")
 
 _UNKNOWN_OWNER = "the initialisation of the callback is not in the trace"
 _UNKNOWN_SPLIT = "no instance of the callback has known thread states throughout"
-_UNKNOWN_HOLDER = "the CPU was idle, or nobody knows who had it"
+_UNKNOWN_HOLDER = "the CPU was idle, or the thread that had it is unknown"
 _NO_TRACING = "threads of programs without tracing, and of the kernel, have no known process"
 
 _IDENTITY = (
@@ -258,8 +258,8 @@ def _duration_notes(frame: pl.DataFrame, callbacks_known: int, quality: Quality)
         notes.append("events of user space were lost: n and utilization are lower bounds")
     if quality.gaps_anywhere and frame.height:
         notes.append(
-            "nobody knows when some of them were: an end may belong to another start than it stands with, so that"
-            " single durations may be wrong"
+            "for some of them it is unknown when: an end may be paired with the wrong start, so that single "
+            "durations may be wrong"
         )
     if never := callbacks_known - frame["handle"].count():
         notes.append(f"{plural(never, 'callback')} never ran")

@@ -81,7 +81,7 @@ def _of_process(name: str, short: str, state: str, help: str, more: str = "") ->
 _ALL = (
     Cause(
         "cpu", "CPU of others", Who.HOLDER,
-        "could run, and another one had its CPU; also within callbacks, which are not to blame for it",
+        "was ready, but another thread had the CPU; also within callbacks, which are not the cause",
         what="{place}: {holder}",
         late="waited for {place} behind {holder}", late_unnamed="waited for a CPU behind others",
     ),

@@ -208,7 +208,7 @@ class _Compared:
     # Of one trace: the key, which are the columns that the table has under the same name, and what is compared; with
     # them what they do without, a sentence.
     rows: Callable[[_Side], tuple[pl.DataFrame, str]]
-    what: str = ""  # that is told where it is only in one of the two
+    what: str = ""  # description of a row that only one of the two has
     counted: str = "n"  # what then says how many values it has
     hidden: Collection[str] = ()
 

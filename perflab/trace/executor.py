@@ -41,7 +41,7 @@ from perflab.units import plural
 
 
 def _sum(column: str) -> pl.Expr:
-    """The sum of what is known; null, and not 0, where nothing is."""
+    """The sum of the known values; null, and not 0, if there are none."""
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum()).alias(column)
 
 
@@ -284,7 +284,7 @@ def _life(trace: Source, threads: pl.Series, scope: Scope = EVERYTHING) -> pl.Da
 
 
 def _covered(figure: pl.Expr) -> pl.Expr:
-    """The figure where the scheduler's events cover the stretch: what is known of less is no fair sample of it."""
+    """The figure if the scheduler's events cover the stretch: with less coverage it would not be a fair sample."""
     return pl.when(100.0 * pl.col("told_ns") >= MIN_KNOWN_PERCENT * pl.col("wall_ns")).then(figure)
 
 
@@ -488,11 +488,11 @@ def _state_notes(sums: pl.DataFrame) -> tuple[str, ...]:
     if sums.is_empty():
         return ("No executor has phases in the trace",)
     notes = [
-        "Shares are of the time in which the thread's state is known. runnable: preempted, or woken and not yet on a "
-        "CPU. stopped: by a signal or a debugger. blocked: asleep; in wait_for_work for work, elsewhere in a callback, "
+        "Shares are of the time in which the thread's state is known. Runnable: preempted, or woken and not yet on a "
+        "CPU. Stopped: by a signal or a debugger. Blocked: asleep; in wait_for_work for work, elsewhere in a callback, "
         "for a lock, for the disk. "
-        "executor_lock: of blocked, until a thread of the same executor let go. max at: when the longest began, from "
-        "the beginning of the trace"
+        "Executor_lock: the part of blocked until a thread of the same executor let go. Max at: when the longest "
+        "began, from the beginning of the trace"
     ]
     waited = sums.group_by("thread_row").agg(
         pl.col("executor_lock_ns").sum(), pl.col("wall_ns").sum(), pl.col("executor_lock_ns").arg_max().alias("most")

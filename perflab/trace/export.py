@@ -116,7 +116,7 @@ def export(
     force: bool = False,
     wrote: Callable[[Path], None] = lambda path: None,
 ) -> Json:
-    """Writes all files of one of FOLDERS and returns the index; `wrote` is told each of them.
+    """Writes all files of one of FOLDERS and returns the index; `wrote` is called for each of them.
 
     Raises BadInput where `check` does, PerflabError where a file cannot be written; those written before stay, without
     an index.
@@ -173,8 +173,8 @@ def export_file(
     check(path, format_, force=force, wall=wall)
     if format_ != "perfetto" and not wall and trace.facts["scheduler"] is None:
         raise BadInput(
-            "the trace has no scheduler events, so nobody knows what was on a CPU; record them, too, or weigh wall "
-            "time with --wall"
+            "the trace has no scheduler events, so it is unknown what was on a CPU; record them, too, or weigh "
+            "wall time with --wall"
         )
     options = _perfetto_options(trace) if format_ == "perfetto" else {**_names(trace), "wall": wall}
     with _whole(path) as file:
@@ -280,6 +280,6 @@ def _ends_of_scheduler(facts: Json) -> list[tuple[int, str]]:
     if scheduler and scheduler["begin_ns"] > facts["begin_ns"]:
         found.append((scheduler["begin_ns"], "scheduler events begin here"))
     if scheduler and scheduler["end_ns"] < facts["end_ns"]:
-        text = "scheduler events end here: nobody knows what threads do from here on"
+        text = "scheduler events end here: what threads do from here on is unknown"
         found.append((scheduler["end_ns"], text))
     return found

@@ -14,10 +14,10 @@ steps say more, and say so (`link`): `declared`, where the node itself says that
 took (message_link_*), and `inferred`, the latest message of each other input of the node. Both lead from the run that
 took a message to a publication in another run of the node (`via`). Nothing is ever joined because it is close in time.
 
-A route is a chain of edges. `found` lists those that messages took from a root (a run that no message led to) to where
-they led no further; `Route.follow` tells of every instance how long each hop took, or where and why it ended. An edge
-that closes a cycle ends a route: the run that it leads to is the last of that route and the root of another. Which edge
-of a cycle that is depends on where one comes from: the one that leads back, from the roots on.
+A route is a chain of edges. `found` lists the routes that messages took from a root (a run without a triggering
+message) to where they ended; `Route.follow` gives for every instance how long each hop took, or where and why it ended.
+An edge that closes a cycle ends a route: the run that it leads to is the last of that route and the root of another.
+Which edge of a cycle that is depends on where one comes from: the one that leads back, from the roots on.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ REASONS = {
 # Not the system's doing, or not known to be: in no share of misses.
 NOT_JUDGED = ("before_first", "end_of_trace", "cut")
 
-MAX_PREFIXES = 100_000  # beginnings of routes that are told apart
+MAX_PREFIXES = 100_000  # number of distinct beginnings of routes
 MAX_CHAINS = 10_000_000  # ways that lead to runs, beyond one for each message
 
 NONE = -1  # no edge

@@ -6,12 +6,13 @@
 Definitions (docs/tracing.md, Locks):
   wait       a call of futex(2) for a lock, from its begin until the thread comes back. Calls whose lock was free by
              then (EAGAIN) did not wait. What waits at a condition variable or a semaphore waits for no lock
-  owner      the thread that the lock's memory named when a wait for it began, until the lock was next handed on; who
-             has it from then on the next wait for it says, and of a lock that inherits priorities the thread that it
-             was handed to. In between nobody knows
-  meanwhile  what the owner did while the waiting thread slept: ran, could run and did not, slept
-  inversion  while a thread waited, the owner could run and did not, and one that is less urgent than the waiting thread
-             had its CPU. Nice values are shares of a CPU and no urgency: threads without a real-time policy are alike
+  owner      the thread that the lock's memory named when a wait for it began, until the lock was next handed on; the
+             next wait for it shows the next owner, and for a lock that inherits priorities the thread that it was
+             handed to. In between the owner is unknown
+  meanwhile  what the owner did while the waiting thread slept: ran, was ready but did not run, slept
+  inversion  while a thread waited, the owner was ready but did not run, and one that is less urgent than the waiting
+             thread had its CPU. Nice values are shares of a CPU, not urgency: threads without a real-time policy are
+             equal
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ LOCKS = Table(
         text("process", "process", "no event says its name"),
         identity("pid", "its number"),
         ADDRESS,
-        flag("inherits", "whether the lock hands the priority of who waits to its owner (PTHREAD_PRIO_INHERIT)"),
+        flag("inherits", "whether the lock hands the priority of waiting threads to its owner (PTHREAD_PRIO_INHERIT)"),
         count("waits", "waits for it"),
         count("waiters", "threads that waited for it"),
         time("total", "the waits together"),
@@ -121,7 +122,7 @@ WAITS = Table(
         flag("returned", "whether the thread came back; else it ended, or the scheduler's events do"),
         text("priority", "its priority when it began, as people set it", "its events have no priority"),
         ADDRESS,
-        flag("inherits", "whether the lock hands the priority of who waits to its owner"),
+        flag("inherits", "whether the lock hands the priority of waiting threads to its owner"),
         *_OWNER,
         percent("owner", "share of the wait in which that was the owner", _NOBODY),
         *_MEANWHILE,
@@ -163,8 +164,8 @@ class LockWaits:
     `lock`, `process_row`, `address_number`, `inherits`; what their owners did, and who was in their way.
 
     `pieces` are parts of waits in which the waiting thread slept, and one thread held the lock: `piece`, `wait`,
-    `owner_row`, `start_ns`, `end_ns`, `owner_priority_number`. `held` are those of them in which somebody had the CPU
-    that the owner waited for: `piece`, `holder`, `priority`, `held_ns`, `inverts`.
+    `owner_row`, `start_ns`, `end_ns`, `owner_priority_number`. `held` are those of them in which another thread had the
+    CPU that the owner waited for: `piece`, `holder`, `priority`, `held_ns`, `inverts`.
     """
 
     trace: Source
@@ -244,7 +245,7 @@ def _calls(trace: Source, threads: Threads) -> pl.DataFrame:
         returned=pl.col("result").is_not_null(),
     )
     is_lock = pl.col("owner_row").is_not_null() | pl.col("inherits")
-    # That somebody waits for a lock is known of its address, too, where its owner could just not be read.
+    # A wait shows that the lock has a waiter even if its owner could not be read.
     known = calls.filter(is_lock).select("process_row", "address").unique()
     calls = calls.join(known, on=["process_row", "address"], how="semi", maintain_order="left")
     waited = pl.col("end_ns").is_not_null() & pl.col("result").ne_missing(_NOT_WAITED)
@@ -257,7 +258,7 @@ def _calls(trace: Source, threads: Threads) -> pl.DataFrame:
 
 
 def _owners(calls: pl.DataFrame) -> Layer:
-    """By lock and time who held it: `row` is that thread's, FOREVER where nobody knows."""
+    """By lock and time, the owner: `row` is that thread's, FOREVER if unknown."""
     begins = calls.select("lock", at_ns="start_ns", owner=pl.col("owner_row").cast(pl.Int64))
     handed = calls.filter(pl.col("result") == 0).select(
         "lock", at_ns="end_ns", owner=pl.when("inherits").then(pl.col("thread_row").cast(pl.Int64))
@@ -339,7 +340,7 @@ def _verdict(found: LockWaits) -> Section:
 
 def _sentence(found: LockWaits, inverted: pl.DataFrame) -> str:
     """ "Priority inversion in 1 of 3 waits for locks: thread high (tid 9, RT 80) of robot (pid 7) waited 118 ms for a
-    lock that thread low (tid 8, nice 0) held, which could run and did not for 113 ms, for 112 ms of it behind less
+    lock that thread low (tid 8, nice 0) held, which was ready but did not run for 113 ms, for 112 ms of it behind less
     urgent threads, the longest hog (tid 5, RT 50)"."""
     if not recorded(found.trace):
         return "Whether threads waited for locks is not known"
@@ -363,7 +364,7 @@ def _wait_words(row: Mapping[str, Any]) -> str:
     inverter = f"{row['inverter']} (tid {row['inverter_tid']}, {priority_label(row['inverter_priority'])})"
     return (
         f"{thread_words(row, priority_label(row['priority_number']))} waited {format_time(row['waited_ns'])} for a lock"
-        f" that thread {row['owner']} ({holder}) held, which could run and did not for"
+        f" that thread {row['owner']} ({holder}) held, which was ready but did not run for"
         f" {format_time(row['could_run_ns'])}, for {format_time(row['inversion_ns'])} of it behind less urgent threads,"
         f" the longest {inverter}"
     )

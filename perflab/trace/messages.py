@@ -429,7 +429,7 @@ def _edge(*more: str) -> pl.Expr:
 def not_taken(trace: Source, quality: Quality) -> pl.DataFrame:
     """The messages that `not_taken` counts, of edges through the middleware: publication, subscription_row.
 
-    Only of edges on which something was taken: of others nobody knows whether they are in one domain.
+    Only for edges with taken messages: for others it is unknown whether they are in one domain.
     """
     found = Deliveries(trace, quality)
     some = found.all.filter(~pl.col("intra_process"), pl.col("arrived_ns").is_not_null())
@@ -529,9 +529,9 @@ def _messages(found: Deliveries, edges: pl.DataFrame, handled: pl.DataFrame) -> 
     early = handled.filter(pl.col("arrived_ns") < pl.col("sent_ns")).height
     notes = notes_of(
         (True, "latency: publish() to callback_start; published: since the subscription was initialised, to the end of"
-               f" the trace; not taken: of those between the first taken message and {settling} before the last event"
-               " of the subscriber's process; before first: before that, perhaps before the two had found each other;"
-               " pending: not taken and later than that, perhaps on their way, perhaps for a subscriber that was gone;"
+               f" the trace. Not taken: of those between the first taken message and {settling} before the last event"
+               " of the subscriber's process; before first: before that, perhaps before the two had found each other."
+               " Pending: not taken and later than that, perhaps on their way, perhaps for a subscriber that was gone;"
                " max at: when the slowest was published, from the beginning of the trace"),
         ((frame["published"].gt(0) & frame["taken"].eq(0)).any(),
          "where nothing was taken, publisher and subscription may also be of different domains or have QoS that do not"
@@ -542,7 +542,7 @@ def _messages(found: Deliveries, edges: pl.DataFrame, handled: pl.DataFrame) -> 
         (missing, f"{plural(missing, 'latency', 'latencies')} left out, with their legs: events are missing between"
                   " publish() and callback_start, so that the callback may be that of another message"),
         (found.quality.gaps_anywhere and handled.height,
-         "nobody knows when some events were lost: single latencies may be those of other messages"),
+         "for some lost events it is unknown when: single latencies may be those of other messages"),
         ((frame["delivery"] == "other_host").any(),
          "latencies between hosts contain the difference of their clocks; believe them as far as those were"
          " synchronised"),
@@ -600,7 +600,7 @@ def _services(trace: Source, quality: Quality, scope: Scope) -> Section:
         ran = instances.select(pl.all().gather(calls["callback_instance"]))
         calls = scope.within(pl.concat([calls, ran], how="horizontal"), "send_request_ns")
     else:
-        # What is known without requests and responses: how long the callbacks of services ran.
+        # Figures without requests and responses: how long the callbacks of services ran.
         services = names.callbacks(trace).filter(pl.col("kind") == "service").select(callback="row", service="owner")
         served = scope.within(instances, "started_ns").join(services, on="callback", maintain_order="left")
         calls = pl.concat([calls.clear(), served], how="diagonal")

@@ -2,9 +2,9 @@
 
     occupancy(trace, begin_ns, end_ns, bin_ns, tids)
 
-A document of plain values. Its lanes are, of each of these threads, how much of each bin it ran and how much of it it
-could have run and did not; then the threads that ran most on the CPUs where it ran or waited, and all others there.
-Shares are per cent of a bin; of `others` together they are of as many CPUs as there are.
+A document of plain values. Its lanes are, of each of these threads, the share of each bin in which it ran, and the
+share in which it was ready but did not run; then the threads that ran most on the CPUs where it ran or
+waited, and all others there. Shares are percent of a bin; of `others` together they are of as many CPUs as there are.
 """
 
 from __future__ import annotations

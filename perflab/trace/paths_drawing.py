@@ -86,7 +86,7 @@ def _bottlenecks(p: Paths) -> tuple[set[tuple[int, int, str]], set[str]]:
 
 
 def _dot_text(lines: tuple[str, ...]) -> str:
-    """A quoted string of dot; lines are told apart by \\n."""
+    """A quoted string of dot; lines are separated by \\n."""
     escaped = (line.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
     return '"' + "\\n".join(escaped) + '"'
 

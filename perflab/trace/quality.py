@@ -28,7 +28,7 @@ else:
 Json = dict[str, Any]
 
 NO_SUBSCRIPTION = "the initialisation of the subscription is not in the trace"
-NO_WAKE_UPS = "the trace has no wake-up events (sched_wakeup): waiting to be woken and waking up are told as blocked"
+NO_WAKE_UPS = "the trace has no wake-up events (sched_wakeup): waiting to be woken and waking up count as blocked"
 NO_MIGRATIONS = "the trace has no migration events (sched_migrate_task)"
 SERVICES_SINCE = (8, 5)  # of tracetools, ROS 2 Kilted
 
@@ -98,13 +98,13 @@ COVERAGE = Table(
     "coverage",
     "What the figures rest on",
     (
-        text("figure", "what is known of a part only"),
-        text("basis", "how much of what there is it knows, in words"),
+        text("figure", "a figure with only partial coverage"),
+        text("basis", "the covered part, in words"),
         *because(
-            "the trace cannot tell (reason)",
+            "the trace does not contain it (reason)",
             count("known", "how many are known"),
             count("of", "of how many"),
-            percent("known", "share of what is known"),
+            percent("known", "covered share"),
         ),
         text("what", "what is counted"),
         text("reason", "why the figure is not known", "the figure is known"),
@@ -248,7 +248,7 @@ class Quality:
     ledger: Rows  # of LEDGER
     # Where events of user space may be missing: begin and end, ns; ascending and disjoint.
     gap_spans: list[tuple[int, int]]
-    gaps_anywhere: bool  # some were lost, and nobody knows when
+    gaps_anywhere: bool  # some were lost, at an unknown time
 
     def lines(self, *figures: str) -> tuple[str, ...]:
         """Losses, clocks, and the coverage of these figures, one sentence each."""
@@ -291,7 +291,7 @@ class Quality:
     def touched(self, begin_ns: pl.Series, end_ns: pl.Series, *, anywhere: bool = True) -> pl.Series:
         """Whether events may be missing within [begin, end]; null where an end is.
 
-        A loss of which nobody knows when it was may be in all of them; not `anywhere`: such losses are passed over.
+        A loss at an unknown time may affect all of them; not with `anywhere`: then such losses are ignored.
         """
         unknown = anywhere and self.gaps_anywhere
         frame = pl.DataFrame({"begin": begin_ns, "end": end_ns}).with_columns(pl.col("begin", "end").cast(pl.Int64))
@@ -524,7 +524,7 @@ def _of_host(host: str | None) -> str:
 
 
 def _gaps(facts: Json) -> tuple[list[tuple[int, int]], bool]:
-    """When events of user space may be missing; and whether some are missing at a time that nobody knows."""
+    """When events of user space may be missing; and whether some are missing at an unknown time."""
     entries = [e for e in facts["ledger"] if e["kind"] in _GAPS and not _is_kernel(e, facts)]
     whole = (-_FOREVER, _FOREVER)
     spans = [whole if e["kind"] == "missing_stream" else (e.get("begin_ns"), e.get("end_ns")) for e in entries]

@@ -34,7 +34,7 @@ from perflab.units import plural
 MIN_INTERVALS = 20
 REGULAR_PERCENT = 10.0
 LATENCY = ("min", "p50", "p90", "p99", "p99_9", "max")
-_NOBODY = "the CPU was idle, or nobody knows who ran there"
+_NOBODY = "the CPU was idle, or the thread that ran there is unknown"
 _NOT_COVERED = "the covered time is empty"
 
 THREADS = Table(
@@ -398,7 +398,7 @@ def _cpus(trace: Source, states: pl.DataFrame, scope: Scope) -> Section:
 
 
 def _cpus_with_losses(trace: Source) -> set[int] | None:
-    """CPUs of which scheduler events were lost; null where nobody knows of which."""
+    """CPUs whose scheduler events were lost; null if unknown."""
     lossy = {
         stream["cpu"]
         for part in trace.facts["traces"]

@@ -90,7 +90,7 @@ class _ArrowArrayStream(ctypes.Structure):
 
 
 def _release(stream: _ArrowArrayStream) -> None:
-    """Lets go of a stream that nobody took over; whoever did has set `release` to null."""
+    """Releases a stream that was not taken over; taking it over sets `release` to null."""
     if stream.release:
         stream.release(ctypes.addressof(stream))
 
@@ -137,7 +137,7 @@ class Stream:
         self._release.atexit = False  # a process that ends frees everything
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The stream in a capsule that releases it unless the consumer takes it over. No other schema can be had."""
+        """The stream in a capsule that releases it unless the consumer takes it over. No other schema is available."""
         if self._stream is None:
             raise ValueError("this stream was read already")
         stream, self._stream = self._stream, None
@@ -269,7 +269,7 @@ class Source(Protocol):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What is known of the trace: its parts, event counts, losses (docs/tracing.md)."""
+        """Properties of the trace: its parts, event counts, losses (docs/tracing.md)."""
 
     def table(self, name: str) -> pl.DataFrame:
         """One of TABLES."""
@@ -290,7 +290,7 @@ class Source(Protocol):
 
     def holds(self, thread: pl.Series, start_ns: pl.Series, end_ns: pl.Series) -> pl.DataFrame:
         """Who held the CPUs that stretches of threads' time waited for: interval (UInt32, row of the stretch),
-        state (Enum: preempted or woken), cpu, holder (row of threads, null where the CPU was idle or nobody knows),
+        state (Enum: preempted or woken), cpu, holder (row of threads, null if the CPU was idle or unknown),
         held_ns, summed for each (interval, state, cpu, holder).
         """
 

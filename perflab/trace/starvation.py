@@ -7,7 +7,7 @@ Definitions (docs/tracing.md, Who starved whom):
   wait       from when a thread was woken, or had to leave its CPU although it could run on, until it runs again; at
              the latest the end of the scheduler's events. It starves where that takes as long as the threshold
   holder     who ran on the CPU that a starving thread waited for, with its priority then. Times of holders are parts of
-             the wait; where they are less, nobody knows who ran there for the rest
+             the wait; if they are less, the thread that ran there for the rest is unknown
   waiter     a thread that slept while another one starved, and that this one woke when it ran again, before it slept
   role       executor: a thread that runs callbacks; middleware: any other of a process with callbacks; kernel: a thread
              that has no process; program: of any other process
@@ -122,7 +122,7 @@ WAITS = Table(
         _CPUS,
         *_BY,
         *because(
-            "it was not woken, or nobody knows by whom",
+            "it was not woken, or the waker is unknown",
             text("woken_by_thread", "who ran where it was woken: who woke it, or was interrupted"),
             identity("woken_by_tid", "its number"),
         ),

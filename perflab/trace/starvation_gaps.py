@@ -1,14 +1,14 @@
 """Stretches in which a callback did not come while a thread starved, and what stood between.
 
 A stretch lasts from one start of a callback to the next one; the first of a subscription from when it is known. It is
-told where one of these is true:
+reported if one of these is true:
   chain   the message that ended it, or one that this one was published for, waited for the CPU of a starving thread
   lost    messages of its topic were published meanwhile and never handled by it, and a thread starved of its process,
           or of one that publishes that topic
   timer   it is a timer's, longer than its period by the threshold, and its own thread starved
 The chain is that of the message that ended it: the message, the one that was handled by the callback in which it was
-published, and so on, back to the tick of a timer, or the beginning of the stretch. Its parts are those of `why`. What
-lies before it was of messages that never arrived: of these nobody knows more than who starved.
+published, and so on, back to the tick of a timer, or the beginning of the stretch. Its parts are those of `why`. Before
+it were messages that never arrived: of these only the starved threads are known.
 """
 
 from __future__ import annotations

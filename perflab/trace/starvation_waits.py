@@ -70,8 +70,8 @@ def waits_of(trace: Source, scope: Scope, longer_than_ns: int) -> pl.DataFrame:
 
 
 def _within_recordings(trace: Source, waits: pl.DataFrame) -> pl.DataFrame:
-    """Waits end where the recording does in which they began: what a thread did until the next one, say of another
-    trial of a run, nobody knows."""
+    """Waits end where the recording ends in which they began: what a thread did until the next one, say of another
+    trial of a run, is unknown."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for part in trace.facts["traces"]:
         if part["domain"] == "kernel" and part["first_ns"] is not None:
@@ -100,7 +100,7 @@ def _ends(recordings: list[tuple[int, int]]) -> list[int]:
 
 
 def held(trace: Source, threads: Threads, waits: pl.DataFrame) -> pl.DataFrame:
-    """The pieces of waits in which somebody had the CPU, or it idled, with the holder's priority then."""
+    """The pieces of waits in which another thread had the CPU, or it idled, with the holder's priority then."""
     holds = trace.table("holds")
     thread, begin, end = (ints(waits[column]) for column in ("thread_row", "begin_ns", "end_ns"))
     of, start, stop, row = Layer.of(holds).cut(thread, begin, end)
@@ -131,7 +131,7 @@ def thread_words(row: Mapping[str, Any], priority: str | None = None) -> str:
 
 
 def behind_words(row: Mapping[str, Any]) -> str:
-    """ " behind perflab-burn (pid 7, RT 90) on CPU 1"; nothing where nobody knows who it was."""
+    """ " behind perflab-burn (pid 7, RT 90) on CPU 1"; empty if the holder is unknown."""
     if row["by_thread"] is None:
         return ""
     cpus = row.get("cpu_numbers") or []

@@ -4,10 +4,10 @@
       |- timer late, waiting -|- work -|- call -|- on the way -|- woken, busy -|- take -|- dispatch -|
                         callback_start published          known to the reader arrived
 
-The middle is found backwards. The thread that took the message was woken last by somebody; that one is followed from
-there on, back to who woke it, and so on, to the thread that published, to an interrupt, or to the publication. Wakers
-are followed only where they can have carried the message: threads of the middleware in either process, threads of the
-same executor that are within no callback (they pass on the executor's lock, or have ended a callback of the same
+The middle is found backwards. The thread that took the message was woken by its last waker; that thread is followed
+from there on, back to its own waker, and so on, to the thread that published, to an interrupt, or to the publication.
+Wakers are followed only where they can have carried the message: threads of the middleware in either process, threads
+of the same executor that are within no callback (they pass on the executor's lock, or have ended a callback of the same
 group), the kernel's network threads, and the thread that published as long as its publish call can have lasted. Any
 other waker was interrupted: what slept until then waited for something on its way.
 
@@ -234,7 +234,7 @@ class _Walk:
         self._found.put(front, thread=NONE, role=unknown, note=_NOTES.index(TOO_MANY))
 
     def _hop(self, front: Columns, *, first: bool) -> Columns:
-        """One thread of the way of each message: from its last wake-up on. Returns those that are to be followed."""
+        """One thread of the way of each message: from its last wake-up on. Returns the ones to follow."""
         sleeps = self._threads.sleeps
         sleep = self._threads.last_sleep(front["thread"], front["end"], front["start"])
         sleep = np.where(front["role"] == Role.WRITE, NONE, sleep)

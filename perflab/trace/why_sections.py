@@ -1,4 +1,4 @@
-"""The tables of `why`: late messages or slow callbacks with their parts, summed up by cause and by who, and as a
+"""The tables of `why`: late messages or slow callbacks with their parts, summed up by cause and by thread, and as a
 sentence."""
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _tables(kind: str) -> dict[str, Table]:
             text(
                 "during", "in which callback or phase", "neither a callback nor a phase of an executor is known there"
             ),
-            text("reason", "what is to be said of it", "nothing is to be said of it"),
+            text("reason", "remarks on it", "there are no remarks"),
             count("pieces", "pieces that the part has"),
             time("first", "when the first of them began, on the trace's clock"),
             *because(

@@ -417,8 +417,8 @@ class Threads:
         return pl.DataFrame({"phase_row": row.astype(np.uint32), "slept_ns": end[mine] - start[mine]})
 
     def divide(self, stretches: Columns, in_programs: Sequence[int]) -> pl.DataFrame:
-        """Stretches by what their thread was within (those with roles `in_programs` only), by its states, and by who
-        held its CPU.
+        """Stretches by what their thread was within (those with roles `in_programs` only), by its states, and by the
+        holder of its CPU.
 
         Their columns, and `within` with its row `within_row` of callback_instances or phases, `state` and whether that
         is `inferred`, `cpu`, and while preempted or woken its `holder`, and whether the CPU was `idle` (1). NONE is

@@ -1,11 +1,10 @@
-"""Recording: LTTng's session for user space, a recorder for the scheduler, and the folder that both write into.
+"""Recording: LTTng's session for user space, a recorder for the scheduler, and the common output folder.
 
     recording = Recording(directory, RecordingSettings(scheduler="auto"), start=companions.start, native=native.find())
-    recording.begin(roots=[os.getpid()])        # from here on, whoever has `recording.environment` is recorded
-    ...
-    document = recording.end()                  # idempotent; writes directory/recording.json
+    recording.begin(roots=[os.getpid()]) # from here on, processes with `recording.environment` are recorded ...
+    document = recording.end() # idempotent; writes directory/recording.json
 
-The folder is what `perflab trace` reads; docs/formats.md says what is in it.
+`perflab trace` reads the folder; docs/formats.md describes its content.
 """
 
 from __future__ import annotations
@@ -37,22 +36,22 @@ SCHEMA = 1
 NONE, AUTO, LTTNG = "none", "auto", "lttng"
 PERF_EVENT, EBPF = "perf_event", "ebpf"
 OWN_SOURCES = (PERF_EVENT, EBPF)
-TRACEPOINTS = "libperflab_ros2_tracepoints.so"  # what perflab-node says `ros2:*` with
-RECORDED = "PERFLAB_RECORDED"  # in the environment of what a recording of user space records
-GRANT = "sudo setcap "  # in what a recorder says that only lacks rights
+TRACEPOINTS = "libperflab_ros2_tracepoints.so"  # how perflab-node emits `ros2:*`
+RECORDED = "PERFLAB_RECORDED"  # in the environment of everything in a user-space recording
+GRANT = "sudo setcap "  # in a recorder's message when it only lacks rights
 SCHEDULERS = (NONE, AUTO, *OWN_SOURCES, LTTNG)
 
 
 @dataclass(frozen=True)
 class RecordingSettings:
-    """What is recorded. `scheduler` is one of SCHEDULERS; "auto" is the first that is there of `source_of`."""
+    """What to record. `scheduler` is one of SCHEDULERS; "auto" is the first available one of `source_of`."""
 
     user_space: UserSpaceSettings | None = field(default_factory=UserSpaceSettings)
     scheduler: str = NONE
     scheduler_buffer_bytes: int = 4 << 20  # per CPU
-    whole_system: bool = False  # otherwise only what concerns the processes below the roots
-    flight_recorder_bytes: int | None = None  # of scheduler events, where only the last ones are kept
-    locks: bool = False  # where threads wait for locks, and who holds them: by EBPF alone
+    whole_system: bool = False  # otherwise only events that concern the processes below the roots
+    flight_recorder_bytes: int | None = None  # of scheduler events, if only the last ones are kept
+    locks: bool = False  # where threads wait for locks, and which threads hold them: only with EBPF
 
 
 @dataclass(eq=False)
@@ -74,13 +73,13 @@ class Recording:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What processes need in their environment to be recorded."""
+        """Environment variables that processes need to be recorded."""
         if self._session is None:
             return {}
         return self._session.environment | ({RECORDED: "1"} if self.settings.user_space is not None else {})
 
     def begin(self, roots: Sequence[int] = ()) -> None:
-        """Returns when all tracers record. Raises Unavailable where one cannot; then none does."""
+        """Returns when all tracers record. Raises Unavailable if one cannot; then none does."""
         self._began_ns, self._began = time.monotonic_ns(), datetime.now(UTC).isoformat(timespec="milliseconds")
         self.directory.mkdir(parents=True, exist_ok=True)
         source = source_of(self.settings.scheduler, self.native, locks=self.settings.locks)
@@ -108,14 +107,14 @@ class Recording:
             raise
 
     def add_root(self, pid: int) -> None:
-        """A further process whose descendants are to be recorded, itself included."""
+        """A further process to record, with its descendants."""
         if self._cgroups is not None and not self.settings.whole_system:
             self._cgroups.roots.append(pid)
         if self._scheduler is not None and not self.settings.whole_system:
             self._scheduler.add_root(pid)
 
     def end(self, command: Sequence[str] | None = None) -> dict[str, Any]:
-        """Ends both tracers and says what they recorded and lost. Raises PerflabError where that cannot be told."""
+        """Ends both tracers and returns what they recorded and lost. Raises PerflabError if that is unknown."""
         if self._document is not None:
             return self._document
         try:
@@ -137,7 +136,7 @@ class Recording:
         return self._document
 
     def _end_tracers(self) -> dict[str, Any]:
-        """The scheduler's first: so both tell the same time. What one cannot say is raised when both have ended."""
+        """The scheduler's first, so that both cover the same time. An error of one is raised when both have ended."""
         told: dict[str, Any] = {"user_space": None, "scheduler": None}
         try:
             if self._scheduler is not None:
@@ -149,27 +148,27 @@ class Recording:
 
 
 def is_recorded() -> bool:
-    """Whether this process runs within a recording of user space, as the command of `perflab trace record` does."""
+    """Whether this process runs within a user-space recording, like the command of `perflab trace record` does."""
     return bool(os.environ.get(RECORDED))
 
 
 def has_tracepoints(runtime: str, native: Native) -> bool:
-    """Whether a perflab-node of that runtime can say `ros2:*`; of ROS 2 and of commands only they know."""
+    """Whether a perflab-node of that runtime can emit `ros2:*`; for ROS 2 and commands this is unknown."""
     return (native.folder / TRACEPOINTS).is_file() if runtime == "dds" else runtime != "virtual"
 
 
 def node_setting(runtime: str, native: Native) -> dict[str, Any]:
-    """What makes a perflab-node say `ros2:*` (docs/formats.md, section 2).
+    """Makes a perflab-node emit `ros2:*` (docs/formats.md, section 2).
 
-    ROS 2 brings tracepoints of its own; two providers of the same events in one process would be one too many.
+    ROS 2 has its own tracepoints; two providers of the same events in one process would conflict.
     """
     return {"library": str(native.folder / TRACEPOINTS) if runtime == "dds" else None}
 
 
 def source_of(scheduler: str, native: Native, *, locks: bool = False) -> str:
-    """Which recorder "auto" is on this machine: LTTng's modules; else a BPF program, which costs the traced threads
-    less than perf's buffers do and sees switches that these do not; else perf_event (docs/recording.md). Who holds a
-    lock only the BPF program can tell.
+    """The recorder that "auto" selects on this machine: LTTng's modules; else a BPF program, which costs the traced
+    threads less than perf's buffers do and sees switches that these do not; else perf_event (docs/recording.md). Only
+    the BPF program can record which thread holds a lock.
     """
     if scheduler != AUTO:
         return scheduler
@@ -181,16 +180,16 @@ def source_of(scheduler: str, native: Native, *, locks: bool = False) -> str:
     missing = complaint(program, EBPF) if program.is_file() else ""
     if missing is None:
         return EBPF
-    # Where neither can be had the one is named that takes a single command: perf_event needs two settings and tracefs.
+    # If neither is available, the one that needs a single command is named: perf_event needs two settings and tracefs.
     return EBPF if GRANT in missing and complaint(program, PERF_EVENT) is not None else PERF_EVENT
 
 
 def check(settings: RecordingSettings, native: Native, host: Host | None = None) -> None:
-    """Raises Unavailable where it cannot be recorded here, BadInput where no machine like it could; changes nothing."""
+    """Raises Unavailable if recording is impossible here, BadInput if it is impossible anywhere; changes nothing."""
     _check_memory(settings, host or Host())
     source = source_of(settings.scheduler, native, locks=settings.locks)
     if settings.locks and source != EBPF:
-        raise BadInput(f"waits for locks are recorded by {EBPF} alone, and the scheduler's events by {source}")
+        raise BadInput(f"only {EBPF} records lock waits, but the scheduler's events come from {source}")
     if settings.user_space is not None or source == LTTNG:
         lttng.check()
     if settings.user_space is not None:
@@ -216,7 +215,7 @@ def check(settings: RecordingSettings, native: Native, host: Host | None = None)
 
 
 def _check_memory(settings: RecordingSettings, host: Host) -> None:
-    """Whether the buffers have room: those of user space are in /dev/shm."""
+    """Checks that the buffers have room: those of user space are in /dev/shm."""
     facts = host.facts()
     user_space, cpus, memory_kb = settings.user_space, facts.get("cpus_allowed") or 1, facts.get("memory_kb")
     needed = {} if user_space is None else {"user space": user_space.memory_bytes(os.cpu_count() or cpus)}
@@ -226,26 +225,26 @@ def _check_memory(settings: RecordingSettings, host: Host) -> None:
     for what, size in needed.items():
         if memory_kb is not None and size > memory_kb << 10:
             raise BadInput(
-                f"the buffers of {what} would take {format_bytes(size)}, and this machine has a memory of "
-                f"{format_bytes(memory_kb << 10)}: choose smaller ones"
+                f"the buffers of {what} would take {format_bytes(size)}, but this machine has "
+                f"{format_bytes(memory_kb << 10)} of memory: choose smaller ones"
             )
     free = lttng.free_shared_memory()
     if user_space is not None and free is not None and needed["user space"] > free:
         raise Unavailable(
-            f"the buffers of user space need {format_bytes(needed['user space'])} of {lttng.SHARED_MEMORY}, where "
-            f"{format_bytes(free)} are free: choose smaller ones, or make it larger (docker: --shm-size)"
+            f"the user-space buffers need {format_bytes(needed['user space'])} of {lttng.SHARED_MEMORY}, but only "
+            f"{format_bytes(free)} are free: choose smaller ones, or enlarge it (docker: --shm-size)"
         )
 
 
 def losses(document: dict[str, Any]) -> list[str]:
-    """What was lost, one sentence each with the remedy; of what `end` returned."""
+    """What was lost, one sentence each with the remedy; from the result of `end`."""
     found = []
     user_space, scheduler = document["user_space"], document["scheduler"]
     remedy = "make the buffers larger or record fewer events"
     if user_space and user_space["discarded_events"]:
-        found.append(f"LTTng discarded {user_space['discarded_events']:,} events of user space: {remedy}")
+        found.append(f"LTTng discarded {user_space['discarded_events']:,} user-space events: {remedy}")
     if user_space and user_space["lost_packets"] and user_space["mode"] != "snapshot":
-        found.append(f"LTTng lost {user_space['lost_packets']:,} packets of user space: {remedy}")
+        found.append(f"LTTng lost {user_space['lost_packets']:,} user-space packets: {remedy}")
     if scheduler and scheduler["lost"]:
         found.append(f"{scheduler['lost']:,} scheduler events were lost: {remedy}")
     return found
@@ -253,7 +252,7 @@ def losses(document: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Ability:
-    """One way to record. `text` says what was found, or what is missing and how to get it."""
+    """One way to record. `text` is the description, or what is missing and the remedy."""
 
     name: str
     available: bool
@@ -261,7 +260,7 @@ class Ability:
 
 
 def abilities(native: Native) -> list[Ability]:
-    """What of tracing and profiling this machine can do: user space, the recorders of the scheduler, CPU profiles."""
+    """The tracing and profiling tools of this machine: user space, the recorders of the scheduler, CPU profiles."""
 
     def user_space() -> str | None:
         lttng.check()

@@ -1,7 +1,7 @@
-"""What control groups do to the processes of a recording: a CPU quota holds them back, a freezer stops them.
+"""The effect of control groups on the processes of a recording: a CPU quota throttles them, a freezer stops them.
 
-The events of the scheduler do not say so: a thread of a throttled group is preempted, one of a frozen group sleeps. The
-groups' own counters do, so they are read again and again while the scheduler is recorded:
+The scheduler's events do not show this: a thread of a throttled group is preempted, one of a frozen group sleeps. The
+groups' own counters show it, so they are read repeatedly while the scheduler is recorded:
 
     quotas   cpu.stat of each group with a quota: nr_throttled, and throttled_usec (v2) or throttled_time (v1, ns),
              which grow when a group may run on
@@ -9,7 +9,7 @@ groups' own counters do, so they are read again and again while the scheduler is
              too where a group above is the frozen one
 
 Both versions of cgroups (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/freezer-subsystem.rst,
-scheduler/sched-bwc.rst of Linux); what cannot be read is not there.
+scheduler/sched-bwc.rst of Linux); unreadable files are skipped.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ Counts = tuple[int, int]  # times throttled, ns
 
 
 class _Group:
-    """A group that is watched until it goes; its record stays for another one that comes to its place."""
+    """A group that is watched until it disappears; its record is reused for another one in its place."""
 
     def __init__(self, folder: Path, record: Cgroup) -> None:
         self.record = record
         self.inode = _inode(folder)
         self.counts: Counts | None = None
         self.counted_at_ns = 0
-        self.times_let_go = 0  # nr_throttled when it was let go for the last time
+        self.times_let_go = 0  # nr_throttled when it was last released
         self.is_frozen: bool | None = None
         self.asked_at_ns = 0
-        # Files of the kernel that are read again and again: kept open, they cost a tenth of opening them each time.
+        # Files of the kernel that are read again and again: keeping them open costs a tenth of opening them each time.
         self._files: dict[str, int] = {}
         for name in ("cpu.stat", "cgroup.events", "freezer.state"):
             with contextlib.suppress(OSError):
                 self._files[name] = os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC)
 
     def text(self, name: str) -> str | None:
-        """Of a file; None where it cannot be read, as when the group is gone."""
+        """The content of a file; None if unreadable, e.g. because the group is gone."""
         try:
             return os.pread(self._files[name], 4096, 0).decode("utf-8", "replace")
         except (KeyError, OSError):
@@ -63,7 +63,7 @@ class _Group:
 
 
 class CgroupWatch:
-    """Watches the groups of the processes below `roots`, of all processes where there are none, until `end`."""
+    """Watches the groups of the processes below `roots`, or of all processes if there are none, until `end`."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class CgroupWatch:
         self._thread = threading.Thread(target=self._run, name="cgroups", daemon=True)
 
     def begin(self) -> None:
-        """Watches from here on, in a thread of its own."""
+        """Watches from here on, in its own thread."""
         if self._mounts:
             self.look()
             self.read()
             self._thread.start()
 
     def end(self) -> list[Cgroup] | None:
-        """What the groups did that held somebody back; None where no group of the processes is to be seen. Once."""
+        """The groups' effects on processes; None if no group of the processes is visible. Once."""
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -116,7 +116,7 @@ class CgroupWatch:
     # Which groups -------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Finds groups that are new, what their quotas are now, and their threads."""
+        """Finds new groups, the present quotas, and their threads."""
         for folder, group in self._groups.items():
             if _inode(folder) != group.inode:
                 group.close()
@@ -145,14 +145,14 @@ class CgroupWatch:
             _, controllers, path = (*line.split(":", 2), "", "")[:3]
             for controller in controllers.split(","):
                 mount, top = self._mounts.get(controller, (None, ""))
-                # A mount may show a part of the hierarchy; what is beside it, as another container, is not to be seen.
+                # A mount may show a part of the hierarchy; neighbours, such as another container, are not visible.
                 if mount is not None and ".." not in path and f"{path}/".startswith(f"{top}/"):
                     yield mount, mount / path.removeprefix(top).strip("/")
 
-    # What they do -------------------------------------------------------------------------------------------------
+    # Their activity ------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Reads the counters of all groups that are known."""
+        """Reads the counters of all known groups."""
         for group in self._groups.values():
             if group.record.quota_us is not None:
                 self._read_counts(group)
@@ -197,7 +197,7 @@ def _pids(roots: Sequence[int]) -> set[int]:
 
 
 def _mounts(root: Path) -> dict[str, tuple[Path, str]]:
-    """Where the controllers are, and which group is mounted there: "" is version 2."""
+    """The mounts of the controllers, and the mounted group; "" is version 2."""
     found: dict[str, tuple[Path, str]] = {}
     for line in (_text(root / "proc/self/mountinfo") or "").splitlines():
         place, _, kind = line.partition(" - ")
@@ -216,7 +216,7 @@ def _mounts(root: Path) -> dict[str, tuple[Path, str]]:
 
 
 def _levels(mount: Path, folder: Path) -> Iterator[Path]:
-    """The group and those above it, up to what is mounted."""
+    """The group and those above it, up to the mount."""
     for level in (folder, *folder.parents):
         yield level
         if level == mount:
@@ -224,7 +224,7 @@ def _levels(mount: Path, folder: Path) -> Iterator[Path]:
 
 
 def _threads(folder: Path) -> set[int]:
-    """Of the group and of all below it, whom it holds back as well."""
+    """Threads of the group and of all below it, which it affects as well."""
     found: set[int] = set()
     with contextlib.suppress(OSError):
         for place, _, files in os.walk(folder):
@@ -234,7 +234,7 @@ def _threads(folder: Path) -> set[int]:
 
 
 def _quota(folder: Path) -> tuple[int, int] | None:
-    """Quota and period in us; None where there is no quota."""
+    """Quota and period in us; None if there is no quota."""
     text = _text(folder / "cpu.max")
     if text is None:
         text = f"{_text(folder / 'cpu.cfs_quota_us')} {_text(folder / 'cpu.cfs_period_us')}"

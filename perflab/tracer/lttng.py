@@ -1,9 +1,9 @@
-"""LTTng: a recording session, and a session daemon where none runs.
+"""LTTng: a recording session, and a session daemon if none runs.
 
-A daemon that answers is used, and our session taken away from it whatever happens to perflab (a small program under
-perflab-guard does it). Otherwise one is started under perflab-guard and ends with the recording. There can be only one
-daemon of root: recordings of root that need one of their own wait for each other. A recording within another one
-(`perflab trace record -- perflab run ... --observer tracing`) uses the daemon of that one.
+An existing daemon is used, and perflab's session is removed from it whatever happens to perflab (a small program under
+perflab-guard does this). Otherwise one is started under perflab-guard and ends with the recording. There can be only
+one daemon of root: recordings of root that need their own wait for each other. A recording within another one (`perflab
+trace record -- perflab run ... --observer tracing`) uses that one's daemon.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ COMMAND_LIMIT_S = 120.0  # a command that stops a session waits for the last dat
 START_LIMIT_S = 60.0
 LOCK_LIMIT_S = 600.0
 LOCK = "perflab-lttng.lock"
-# The time for which a traced process waits at its start for the daemon. It answers at once, but on a busy machine.
+# How long a traced process waits at its start for the daemon. The daemon answers at once, except on a busy machine.
 REGISTER_LIMIT_MS = 60_000
 SESSION_PREFIX = "perflab-"
 CHANNEL = "perflab"
@@ -51,12 +51,12 @@ GROUP = "tracing"
 SHARED_MEMORY = "/dev/shm"
 ROS2, PERFLAB = "ros2:*", "perflab:*"
 
-# Destroys the session $0 when it is told to end, by us or by perflab-guard.
+# Destroys the session $0 when it is asked to end, by perflab or perflab-guard.
 _KEEPER = """
 trap 'lttng --no-sessiond destroy --no-wait "$0"; exit 0' TERM
 while :; do sleep 60 & wait; done
 """
-# Runs the daemon, whose folder is $0, and takes the folder away when the daemon has ended, by us or by perflab-guard.
+# Runs the daemon, whose folder is $0, and removes the folder when the daemon has ended, by perflab or perflab-guard.
 _DAEMON = """
 LTTNG_HOME=$0 "$@" & daemon=$!
 trap 'kill "$daemon"' TERM
@@ -74,7 +74,7 @@ _SPACE = "{https://lttng.org/xml/ns/lttng-mi}"
 
 @dataclass(frozen=True)
 class UserSpaceSettings:
-    """A channel of user space. With `snapshot` its buffers are overwritten, and written out once, at the end."""
+    """A user-space channel. With `snapshot` its buffers are overwritten, and written once, at the end."""
 
     events: tuple[str, ...] = (ROS2, PERFLAB)
     contexts: tuple[str, ...] = ("vpid", "vtid")
@@ -84,23 +84,23 @@ class UserSpaceSettings:
 
     @property
     def sub_buffer_bytes(self) -> int:
-        """A power of two, as LTTng wants it."""
+        """A power of two, as LTTng requires."""
         size: int = max(self.buffer_bytes // self.sub_buffers, 4096)
         return 1 << (size - 1).bit_length()
 
     def memory_bytes(self, cpus: int) -> int:
-        """What the buffers of one user take at least. A consumer has one sub-buffer more of each CPU's, to read."""
+        """The minimum size of one user's buffers. A consumer has one further sub-buffer for each CPU, to read."""
         return (self.sub_buffers + 1) * self.sub_buffer_bytes * cpus
 
 
 def check() -> None:
-    """Raises Unavailable where LTTng's programs are not installed."""
+    """Raises Unavailable if LTTng's programs are not installed."""
     for program in ("lttng", "lttng-sessiond"):
         programs.find(program, INSTALL)
 
 
 def check_contexts(names: Sequence[str]) -> None:
-    """Raises BadInput for one that LTTng does not know; those of applications ($app.x:y) it need not."""
+    """Raises BadInput for an unknown context; those of applications ($app.x:y) cannot be checked."""
     known = _lttng(("add-context", "--list"), {}).split()
     for name in names:
         if name not in known and not name.startswith(("$app.", "perf:")):
@@ -116,7 +116,7 @@ def has_kernel_modules() -> bool:
 
 
 def may_trace_kernel() -> bool:
-    """Whether this user may: root, and whoever is in the group."""
+    """Whether this user may: root, and members of the group."""
     if os.geteuid() == 0:
         return True
     with contextlib.suppress(KeyError):
@@ -125,7 +125,7 @@ def may_trace_kernel() -> bool:
 
 
 def free_shared_memory() -> int | None:
-    """Of the place where buffers of user space are, in bytes; None where it cannot be read."""
+    """Free bytes for user-space buffers; None if unreadable."""
     try:
         status = os.statvfs(SHARED_MEMORY)
     except OSError:
@@ -134,7 +134,7 @@ def free_shared_memory() -> int | None:
 
 
 def version() -> str | None:
-    """Of the installed lttng-tools."""
+    """Version of the installed lttng-tools."""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         run = programs.ask(["lttng", "--version"], limit_s=20)
         words = run.stdout.rsplit(")", 1)[-1].split()
@@ -164,16 +164,16 @@ class Session:
 
     @property
     def environment(self) -> dict[str, str]:
-        """For the processes that are to be recorded."""
+        """For the recorded processes."""
         return {**self._daemon.variables, "LTTNG_UST_REGISTER_TIMEOUT": str(REGISTER_LIMIT_MS)}
 
     def begin(self) -> None:
-        """Raises Unavailable where no daemon can be had, PerflabError where LTTng refuses something."""
+        """Raises Unavailable if no daemon is available, PerflabError if LTTng rejects something."""
         check()
         self._daemon.begin()
         self._record()
         if not self._daemon.own:
-            # It will not end with us; so the session must.
+            # It will not end with perflab; so the session must.
             self._keeper = self.start("lttng_session", ["sh", "-c", _KEEPER, self.name])
         user_space = self.user_space
         snapshot = user_space is not None and user_space.snapshot
@@ -188,9 +188,9 @@ class Session:
         self._run("start", self.name)
 
     def end(self) -> dict[str, Any]:
-        """Stops and destroys the session, and says what of "user_space" and "scheduler" it recorded and lost.
-        Idempotent. Raises PerflabError where LTTng refuses something or could not write all of the trace; everything
-        has ended then.
+        """Stops and destroys the session, and returns what of "user_space" and "scheduler" it recorded and lost.
+        Idempotent. Raises PerflabError if LTTng rejects something or could not write the whole trace; everything has
+        ended then.
         """
         if self._told is not None:
             return self._told
@@ -205,12 +205,13 @@ class Session:
         return self._told
 
     def _unwritten(self) -> str | None:
-        """Why a part of the trace could not be written. LTTng tells nobody: its daemon goes on, and exits with 0."""
+        """Why a part of the trace could not be written. LTTng does not report it: its daemon continues, and exits with
+        status 0."""
         said = self._daemon.write_error()
         with contextlib.suppress(OSError):
             if said is None and self._created_once and os.statvfs(self.directory).f_bavail == 0:
                 said = os.strerror(errno.ENOSPC)
-        return None if said is None else f"LTTng cannot write all of the trace: {said}"
+        return None if said is None else f"LTTng could not write the whole trace: {said}"
 
     def _end(self) -> dict[str, Any]:
         losses: dict[str, tuple[int, int]] = {}
@@ -259,7 +260,7 @@ class Session:
         return self.directory / RECORD
 
     def _record(self) -> None:
-        """What a perflab that is killed together with its guards leaves; `perflab clean` reads it."""
+        """What remains of a perflab that is killed together with its guards; `perflab clean` reads it."""
         record: dict[str, Any] = {"session": self.name, "home": None}
         if (home := self._daemon.home) is not None:
             status = home.lstat()
@@ -269,7 +270,8 @@ class Session:
     def _add(
         self, domain: str, events: Sequence[str], contexts: Sequence[str], sizes: tuple[int, int], *, overwrite: bool
     ) -> None:
-        """A channel of a domain, userspace or kernel; `sizes` are the bytes and the number of its sub-buffers."""
+        """A channel of a domain, userspace or kernel; `sizes` are the size in bytes and the number of its
+        sub-buffers."""
         place = [f"--{domain}", f"--session={self.name}"]
         mode = ["--overwrite" if overwrite else "--discard"]
         buffers = [f"--subbuf-size={sizes[0]}", f"--num-subbuf={sizes[1]}"]
@@ -280,7 +282,7 @@ class Session:
             self._run("add-context", *place, *(f"--type={name}" for name in contexts))
 
     def _losses(self) -> dict[str, tuple[int, int]]:
-        """Discarded events and lost packets by the names of the domains."""
+        """Discarded events and lost packets by domain name."""
         from xml.etree import ElementTree
 
         document = ElementTree.fromstring(self._run("--mi=xml", "list", self.name))
@@ -299,45 +301,44 @@ class Session:
 
 
 def exists(session: str) -> bool:
-    """Whether the daemon that answers, if one does, has a session of that name."""
+    """Whether the running daemon, if any, has a session of that name."""
     return _is_done(("list", session), {})
 
 
 def destroy(session: str) -> None:
-    """Raises PerflabError where it cannot."""
+    """Raises PerflabError on an error."""
     _lttng(("destroy", session), {})
 
 
 @dataclass
 class _Daemon:
-    """The session daemon that answers, or one of our own."""
+    """The running session daemon, or a new one of perflab's own."""
 
     start: Start
     kernel: bool
-    variables: dict[str, str] = field(default_factory=dict)  # with which it is found
+    variables: dict[str, str] = field(default_factory=dict)  # environment by which it is found
     own: bool = False
     _companion: Companion | None = None
-    home: Path | None = None  # of our own
+    home: Path | None = None  # of perflab's own daemon
     _lock: TextIO | None = None
-    _log: Path | None = None  # of our own; it outlives the daemon
+    _log: Path | None = None  # of perflab's own daemon; it outlives the daemon
 
     def begin(self) -> None:
         if os.geteuid() == 0:
-            # Whoever has a daemon of his own holds the lock alone; it will end with his recording.
+            # A recording with its own daemon holds the lock; the daemon will end with it.
             self._lock = locked(fcntl.LOCK_SH)
         if answers({}):
             return
         if os.geteuid() == 0:
             self._unlock()
             self._lock = locked(fcntl.LOCK_EX)
-            if answers({}):  # somebody started one meanwhile
+            if answers({}):  # another process started one meanwhile
                 return
             if self._lock is None:
                 raise Unavailable(
-                    "the recording that this one would be a part of has no LTTng session daemon that answers; end it, "
-                    "and record anew"
+                    "the outer recording has no LTTng session daemon that answers; end it, and record again"
                 )
-        # Sockets have short paths; and what other users put there is none of our business.
+        # Socket paths must be short; files of other users there are ignored.
         self.home = Path(tempfile.mkdtemp(prefix="perflab-lttng-", dir="/tmp"))
         self.variables = {"LTTNG_HOME": str(self.home)}
         self.own = True
@@ -360,7 +361,8 @@ class _Daemon:
                 raise Unavailable(f"no LTTng session daemon can be started{last_words(self._companion.log)}")
 
     def write_error(self) -> str | None:
-        """What one of our own could not write of a trace, by its log; None: all could be written, or nobody knows."""
+        """What perflab's own daemon could not write of a trace, from its log; None: everything could be written, or it
+        is unknown."""
         if self._log is None:
             return None
         with contextlib.suppress(OSError):
@@ -387,13 +389,13 @@ class _Daemon:
 
 
 def locked(kind: int) -> TextIO | None:
-    """root's lock; `kind` is fcntl's. Waits for recordings that have a daemon of their own.
+    """root's lock; `kind` is fcntl's. Waits for recordings that have their own daemon.
 
-    None where it is held by a recording that this process is a part of: that one's daemon lives longer than it.
+    None if it is held by an outer recording: that one's daemon lives longer than this recording.
     """
     path = Path(tempfile.gettempdir()) / LOCK
     try:
-        # Where everybody may write, nobody may put a link in our way.
+        # In a folder writable by everybody, nobody must be able to plant a link.
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise Unavailable(f"cannot open root's LTTng lock {path}: {error.strerror}; remove it") from error
@@ -409,20 +411,20 @@ def locked(kind: int) -> TextIO | None:
                 return None
             wait.pause()
     raise Unavailable(
-        f"another recording has had an LTTng session daemon of its own for {LOCK_LIMIT_S:.0f} s, and root can have one "
-        "only; `lttng-sessiond --daemonize` starts one that all recordings share"
+        f"another recording has had its own LTTng session daemon for {LOCK_LIMIT_S:.0f} s, and root can have only "
+        "one; `lttng-sessiond --daemonize` starts one that all recordings share"
     )
 
 
 def lock_holders(path: Path, locks: Path = Path("/proc/locks")) -> list[int]:
-    """The processes that hold flock's lock on a file, by the kernel's list; none where it cannot be read."""
+    """The processes that hold flock's lock on a file, from the kernel's list; none if unreadable."""
     try:
         status = path.stat()
         fields = [line.split() for line in locks.read_text(encoding="ascii", errors="replace").splitlines()]
     except OSError:
         return []
-    # "1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF"; who waits for it has "->" as the second word. On some file
-    # systems (overlayfs) the device is not that of stat(), so the numbers of inodes are not enough.
+    # "1: FLOCK ADVISORY WRITE 1234 fe:00:5678 0 EOF"; a waiting process has "->" as the second word. On some file
+    # systems (overlayfs) the device differs from that of stat(), so the inode numbers are not enough.
     pids = [int(f[4]) for f in fields if len(f) > 5 and f[1] == "FLOCK" and f[5].endswith(f":{status.st_ino}")]
     return [pid for pid in pids if _has_open(pid, status)]
 
@@ -449,7 +451,7 @@ def _holders_words(path: Path) -> str:
 
 
 def answers(variables: dict[str, str]) -> bool:
-    """Whether a session daemon does, of those that are found with these variables in the environment."""
+    """Whether a session daemon answers, of those found with these environment variables."""
     return _is_done(("list",), variables)
 
 
@@ -464,7 +466,7 @@ def _is_done(arguments: Sequence[str], variables: dict[str, str]) -> bool:
 
 
 def _lttng(arguments: Sequence[str], variables: dict[str, str]) -> str:
-    """Raises PerflabError with what it complained about."""
+    """Raises PerflabError with its error message."""
     command = ["lttng", "--no-sessiond", *arguments]
     try:
         run = programs.ask(command, limit_s=COMMAND_LIMIT_S, environment=variables)

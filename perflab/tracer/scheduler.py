@@ -1,4 +1,4 @@
-"""perflab-scheduler-recorder, as perflab starts it and speaks with it (docs/recording.md)."""
+"""Starts and controls perflab-scheduler-recorder (docs/recording.md)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from perflab.waiting import Wait
 
 CHECK_LIMIT_S = 60.0
 START_LIMIT_S = 60.0
-END_LIMIT_S = 120.0  # for writing what is in the buffers, on a busy machine
+END_LIMIT_S = 120.0  # seconds for writing the buffers, on a busy machine
 _TOLD = ("events", "by_event", "lost", "losses", "filtered_out", "bytes")
 
 
 @functools.cache
 def complaint(program: Path, source: str) -> str | None:
-    """Why the program cannot record from `source` here; None where it can. Takes a second, once."""
+    """Why the program cannot record from `source` here; None if it can. Takes a second, once."""
     try:
         check_source(program, source)
     except (PerflabError, OSError) as error:
@@ -58,7 +58,7 @@ def check_source(
     if run.returncode == BadInput.exit_code:
         raise BadInput(text)
     if run.returncode != 0:
-        raise Unavailable(text or f"{program} --check ended with status {run.returncode}")
+        raise Unavailable(text or f"{program} --check exited with status {run.returncode}")
 
 
 @dataclass
@@ -77,7 +77,7 @@ class SchedulerRecorder:
     _told: dict[str, Any] | None = None
 
     def begin(self, start: Start, native: Native) -> None:
-        """Returns when it records. Raises Unavailable where this machine does not allow it."""
+        """Returns when it records. Raises Unavailable if this machine does not allow it."""
         command: list[str | Path] = [
             *(native.program(self.PROGRAM), "--output", self.directory.absolute(), "--source", self.source),
             *("--buffer-bytes", str(self.buffer_bytes)),
@@ -96,7 +96,7 @@ class SchedulerRecorder:
             self._companion.send({"type": "root", "pid": pid})
 
     def end(self) -> dict[str, Any] | None:
-        """What it recorded and lost. Idempotent; None where it never began."""
+        """What it recorded and lost. Idempotent; None if it never began."""
         if self._companion is None or self._told is not None:
             return self._told
         try:
@@ -120,9 +120,9 @@ class SchedulerRecorder:
             if line is not None and line.get("type") == "error":
                 raise self._failure(self._companion, str(line.get("text")))
             if line is None and self._companion.status is not None:
-                ended = f"it ended with status {self._companion.status}{last_words(self._companion.log)}"
+                ended = f"it exited with status {self._companion.status}{last_words(self._companion.log)}"
                 raise self._failure(self._companion, ended)
-        raise self._failure(self._companion, f"it did not say {kind!r} within {seconds:.0f} s")
+        raise self._failure(self._companion, f"it did not report {kind!r} within {seconds:.0f} s")
 
     def _failure(self, companion: Companion, text: str) -> PerflabError:
         deadline = time.monotonic() + 5.0

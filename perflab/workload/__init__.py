@@ -1,4 +1,4 @@
-"""Workloads: what runs. Each kind is one module that makes a graph or a command from what the user wrote."""
+"""Workloads, which run under test. Each kind is one module that makes a graph or a command from the user's input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perflab import models
 from perflab.registry import Kind
 from perflab.results.outcome import Outcome, OwnOutcome
 from perflab.results.phase import ALIGNED
-from perflab.results.source import Source as Source  # what a workload is made of
+from perflab.results.source import Source as Source  # the kinds of workloads
 from perflab.units import format_duration
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from perflab.statistics.said import Said, SaidOutcome
     from perflab.workload.command import Command
 
-FACTOR = "workload."  # factors of a workload begin so
+FACTOR = "workload."  # prefix of factors of a workload
 
-THREAD_ROLES = ("executors", "middleware")  # of the threads of a process; others are those of its program
+THREAD_ROLES = ("executors", "middleware")  # roles of a process's threads; its program has others
 
-OUTSIDE = "outside"  # the program of a process that is none of perflab's (native/graph/model.h)
+OUTSIDE = "outside"  # the program of a process that is not perflab's (native/graph/model.h)
 
-PERIODIC = "periodic"  # arrivals of a timer that says nothing of them
+PERIODIC = "periodic"  # default arrivals of a timer
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Graph:
 
     @property
     def outside(self) -> dict[str, dict[str, Any]]:
-        """The processes that are none of perflab's, with what is said of each (workload/outside.py)."""
+        """The processes that are not perflab's, with their settings (workload/outside.py)."""
         known = [p for p in self.document["processes"] if p.get("program") == OUTSIDE]
         return {p["name"]: p.get("options") or {} for p in known}
 
@@ -116,7 +116,7 @@ class Graph:
 
     @property
     def executors(self) -> list[str]:
-        """The kinds of its executors, each once, sorted."""
+        """The kinds of its executors, without duplicates, sorted."""
         return sorted({e["kind"] for p in self.document["processes"] for e in p["executors"]})
 
     @property
@@ -133,7 +133,7 @@ class Graph:
 
     @property
     def shortest_period_ns(self) -> int | None:
-        """The shortest time between two bursts of a timer (clients' included) or cyclic reaction; 0 for an unthrottled
+        """The shortest time between two bursts of a timer (including clients) or cyclic reaction; 0 for an unthrottled
         one, None if there is none."""
         return min(((entry["period_ns"] or 0) * entry.get("burst", 1) for entry in self._cyclic()), default=None)
 
@@ -288,13 +288,13 @@ class Ended:
     loops: tuple[Loops, ...] = ()  # of each timer whose loops were measured
     lives: tuple[Life, ...] = ()  # of each process that wrote records
     starvation: Starvation | None = None  # from the trial's trace; None without one
-    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # of programs: all values of each
+    figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # reported by programs: all values of each
     several: Mapping[str, str] = field(
         default_factory=dict
-    )  # by figure, what the trial has of these values; else their median
-    times: Mapping[str, Histogram] = field(default_factory=dict)  # of programs, merged over processes
-    said: tuple[SaidOutcome, ...] = ()  # what programs reported of outcomes, one each at most, the first one first
-    broken_off: BrokenOff | None = None  # what broke the trial off, if something did
+    )  # by figure, how a trial's value is formed from these; default the median
+    times: Mapping[str, Histogram] = field(default_factory=dict)  # reported by programs, merged over processes
+    said: tuple[SaidOutcome, ...] = ()  # outcomes that programs reported, at most one each, the first one first
+    broken_off: BrokenOff | None = None  # what ended the trial early, if anything
 
     @property
     def outcome(self) -> str | None:
@@ -303,11 +303,11 @@ class Ended:
 
     @property
     def reason(self) -> str | None:
-        """Of this outcome."""
+        """With this outcome."""
         return self.said[0].reason if self.said else None
 
     def passed_on(self) -> Judgement:
-        """What the programs reported, with figures combined as the graph declares."""
+        """The programs' reports, with figures combined as the graph declares."""
         figures = {
             name: _combined(values, self.several.get(name, "median")) for name, values in self.figures.items() if values
         }
@@ -324,7 +324,7 @@ def _combined(values: Sequence[float], by: str) -> float:
 
 @dataclass(frozen=True)
 class Judgement:
-    """`figures` and `times` by name; None was not measured. `outcome` is the name of a declared outcome, for
+    """`figures` and `times` by name; None means not measured. `outcome` is the name of a declared outcome, for
     `reason`."""
 
     figures: Mapping[str, float | None] = field(default_factory=dict)
@@ -345,8 +345,8 @@ def _nothing(_: Ended) -> Judgement:
 class Need:
     """What a part of a workload needs beside perflab."""
 
-    name: str  # of the part, as one writes it: stack=ros2
-    summary: str  # what that is
+    name: str  # the part as the user writes it: stack=ros2
+    summary: str  # its description
     available: bool
     install: str  # how to get it
 
@@ -366,7 +366,7 @@ class WorkloadKind(Kind["Workload"]):
     by_second: bool = False
     """Reports show each second of each trial."""
     create_with: Callable[[Any, Sequence[str]], Workload] | None = None
-    """Replaces `create` if parameters name message types; also gets the folders of the user's own types."""
+    """Replaces `create` if parameters name message types; it also receives the folders of the user's own types."""
     tried: bool = False
     """Whether the smoke test runs it, because it needs parts that others do not."""
     needs: Callable[[], Sequence[Need]] = _needs_nothing
@@ -446,7 +446,7 @@ class Workload:
 
     @property
     def command(self) -> Command | None:
-        """What is started instead of perflab's own nodes."""
+        """The program that is started instead of perflab's own nodes."""
         return None
 
     @property
@@ -486,16 +486,16 @@ class Workload:
         said: Said | None = None,
         broken_off: BrokenOff | None = None,
     ) -> tuple[Judgement, OwnOutcome | None]:
-        """The judgement of its kind on a trial, and the declared outcome that it names. Raises what the kind raises,
-        and ValueError if the kind or a program (`said`) names a figure or outcome that is not declared."""
+        """The judgement of its kind on a trial, and the declared outcome that it names. Raises the kind's errors, and
+        ValueError if the kind or a program (`said`) names a figure or outcome that is not declared."""
         figures, outcomes = self.own_figures, self.own_outcomes
         parameters = None if self.origin is None else self.origin.parameters
         ended = Ended(parameters, trial, directory, tuple(loops), tuple(lives), starvation, broken_off=broken_off)
         if said is not None:
             if strange := [name for name in said.names if name not in figures]:
-                raise ValueError(f"a program says the figure {strange[0]!r}, which is not declared")
+                raise ValueError(f"a program reports the figure {strange[0]!r}, which is not declared")
             if strange := [one.name for one in said.outcomes if one.name not in {own.name for own in outcomes}]:
-                raise ValueError(f"a program says the outcome {strange[0]!r}, which is not declared")
+                raise ValueError(f"a program reports the outcome {strange[0]!r}, which is not declared")
             declared = {name: figure for name, figure in self._declared("own_figures").items() if name in said.figures}
             factors = {name: figure.get("factor", 1.0) for name, figure in declared.items()}
             ended = replace(
@@ -542,27 +542,27 @@ class Made(Workload):
 # Those without a kind of their own, for `perflab list workloads`.
 PLAIN_KINDS = {
     "topology": "a graph of nodes, from the catalog or from files (perflab YAML/JSON, irobot_benchmark JSON)",
-    "command": "any command line or launch file, as it is: `perflab run -- ros2 launch my_robot up.launch.py`",
+    "command": "any command line or launch file, unchanged: `perflab run -- ros2 launch my_robot up.launch.py`",
 }
 
 
 def file_name(name: str) -> str:
-    """`name` with every character that does not belong into a file name as `_`."""
+    """`name` with every character that is invalid in a file name replaced by `_`."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).lstrip(".") or "unnamed"
 
 
 def _condition_of(process: dict[str, Any]) -> str | None:
-    """The label of the first node's condition where the whole process is of conditions; else None."""
+    """The label of the first node's condition if all nodes of the process belong to conditions; else None."""
     labels = [node.get("condition") for node in process["nodes"]]
     return str(labels[0]) if labels and all(labels) else None
 
 
 def _reader(node: str, subscription: dict[str, Any]) -> str:
-    """As records name it (native/graph/model.h, name_of)."""
+    """Its name in records (native/graph/model.h, name_of)."""
     number = subscription.get("number", 1)
     return node if number == 1 else f"{node}#{number}"
 
 
 def qualified_name(node: Mapping[str, Any]) -> str:
-    """Of a node of a graph: "/robot/camera"."""
+    """For a node of a graph: "/robot/camera"."""
     return f"{node['namespace'].rstrip('/')}/{node['name']}"

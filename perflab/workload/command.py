@@ -1,8 +1,8 @@
 """The `command` workload: any command line is the system under test, or several with names.
 
-A ROS 2 launch file, a DDS program, a script: every trial starts it anew, unchanged, and measures it from outside. All
-that is known of it are its processes, its output, and its `ros2:*` tracepoints. Named commands are processes of the
-workload by these names, as those of a graph are.
+A ROS 2 launch file, a DDS program, a script: every trial starts it anew, unchanged, and measures it from outside.
+perflab knows only its processes, its output, and its `ros2:*` tracepoints. Named commands are processes of the workload
+with these names, like those of a graph.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from perflab.units import NS_PER_S, duration_text
 from perflab.workload import Graph, Source, Workload, file_name
 
 KIND = "command"
-# Factors: the name of a variable follows, or what stands in its words as {NAME}.
+# Factors: followed by the name of a variable, or by a NAME that appears in its words as {NAME}.
 ENVIRONMENT, ARGUMENT = "workload.environment.", "workload.argument."
 STOPPED, ITSELF = "stopped", "itself"
 SIGNALS = ("SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGKILL")
 
-# A launch file starts its nodes within about this time; who knows better says so.
+# A launch file starts its nodes within about this time; `ready` overrides it.
 SETTLED_AFTER_NS = 2 * NS_PER_S
 MAX_SOURCE_BYTES = 1 << 20
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
-# What only a shell understands.
+# Operators that only a shell understands.
 _SHELL = re.compile(r"\|\|?|&&?|;|\d?>>?|<|`.*`|\$\(.*\)")
 
 _SCALAR_SCHEMA = {"type": ["string", "number"]}
@@ -47,12 +47,12 @@ _ENVIRONMENT_SCHEMA = {"type": "object", "additionalProperties": {"type": ["stri
 
 
 def _text(value: Any, what: str) -> str:
-    """A scalar of YAML as the text that a program gets. What YAML reads otherwise than it was written is refused."""
+    """A scalar of YAML as the text for a program. Values that YAML changes are rejected."""
     if isinstance(value, bool) or value is None or not isinstance(value, str | int | float):
-        raise ValueError(f"{what} {value!r} is no text; put it in quotes")
+        raise ValueError(f"{what} {value!r} is not text; put it in quotes")
     text = str(value)
     if "\0" in text:
-        raise ValueError(f"{what} {text!r} has a character that no program can be given")
+        raise ValueError(f"{what} {text!r} has a character that cannot be passed to a program")
     return text
 
 
@@ -63,7 +63,7 @@ def _words(value: Any) -> list[str]:
         except ValueError as error:
             raise ValueError(f"{value!r} cannot be split into words: {str(error).lower()}") from error
         if (operator := next((word for word in words if _SHELL.fullmatch(word)), None)) is not None:
-            raise ValueError(f"{operator!r} is for a shell, and perflab starts none; write [sh, -c, {value!r}]")
+            raise ValueError(f"{operator!r} needs a shell, and perflab starts none; write [sh, -c, {value!r}]")
     elif isinstance(value, list | tuple):
         words = [_text(word, "the word") for word in value]
     else:
@@ -79,7 +79,7 @@ def _environment(value: Any) -> dict[str, str]:
     found = {}
     for key, given in value.items():
         if not isinstance(key, str) or not key or "=" in key or "\0" in key:
-            raise ValueError(f"{key!r} is no name of a variable")
+            raise ValueError(f"{key!r} is not a valid variable name")
         found[key] = _text(given, f"{key}: the value")
     return found
 
@@ -107,7 +107,7 @@ def _pattern(value: Any) -> Any:
         try:
             re.compile(value)
         except re.error as error:
-            raise ValueError(f"{value!r} is no regular expression: {error}") from error
+            raise ValueError(f"{value!r} is not a regular expression: {error}") from error
     return value
 
 
@@ -118,9 +118,9 @@ class Part(BaseModel):
 class Ready(Part):
     """When measuring may begin: after or log."""
 
-    after: DurationNs | None = Field(None, description="so long after its start, e.g. 2s")
+    after: DurationNs | None = Field(None, description="this long after its start, e.g. 2s")
     log: Annotated[str, BeforeValidator(_pattern)] | None = Field(
-        None, description="a line that it prints matches this regular expression"
+        None, description="a line of its output that matches this regular expression"
     )
     within: DurationNs = Field(30 * NS_PER_S, gt=0, description="longest wait for log")
 
@@ -132,11 +132,12 @@ class Ready(Part):
 
 
 class Stop(Part):
-    """How it is asked to end; what then still runs of it gets SIGTERM, and after that SIGKILL."""
+    """How to end it; what then still runs gets SIGTERM, and after that SIGKILL."""
 
     signal: Literal[SIGNALS] = Field("SIGINT", description="what Ctrl-C sends")  # type: ignore[valid-type]
     to: Literal["group", "command"] = Field(
-        "group", description="group: all of its process group, as a terminal does; command: its first process alone"
+        "group",
+        description="group: signal its whole process group, as a terminal does; command: only its first process",
     )
     grace: DurationNs = Field(5 * NS_PER_S, gt=0, description="how long it may take to end")
 
@@ -149,7 +150,7 @@ def _stop_text(stop: Stop) -> str:
     return f"{stop.signal}:{duration_text(stop.grace)}"
 
 
-# A line, or its words; variables by name; how something is asked to end.
+# A line, or its words; variables by name; how to end it.
 Words = Annotated[list[str], BeforeValidator(_words), WithJsonSchema(_WORDS_SCHEMA)]
 Environment = Annotated[dict[str, str], BeforeValidator(_environment), WithJsonSchema(_ENVIRONMENT_SCHEMA)]
 AskedToStop = Annotated[Stop, BeforeValidator(_stop), Form("SIGNAL[:GRACE]", _stop_text)]
@@ -157,14 +158,14 @@ _Ready = Annotated[Ready, BeforeValidator(_ready)]
 
 
 class NamedCommand(Part):
-    """One of several commands; what it does not say is as of all."""
+    """One of several commands; settings that it lacks are those for all."""
 
-    command: Words = Field(description="Its words, or all of them in one.")
-    ready: _Ready | None = Field(None, description="when measuring may begin, for it")
+    command: Words = Field(description="Its words, or one line with all of them.")
+    ready: _Ready | None = Field(None, description="when measuring may begin, for this command")
     ends: Literal["stopped", "itself"] | None = Field(None, description="stopped or itself")
-    stop: AskedToStop | None = Field(None, description="how it is asked to end")
-    environment: Environment = Field({}, description="variables beside those of all")
-    directory: str | None = Field(None, min_length=1, description="where it is started")
+    stop: AskedToStop | None = Field(None, description="how to end it")
+    environment: Environment = Field({}, description="variables in addition to those for all")
+    directory: str | None = Field(None, min_length=1, description="working directory")
 
 
 def _named(value: Any) -> Any:
@@ -176,7 +177,7 @@ def _commands(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError("commands are a mapping of names and command lines")
     if wrong := next((name for name in value if not isinstance(name, str) or not _NAME.fullmatch(name)), None):
-        raise ValueError(f"{wrong!r} is no name of a command; it has letters, digits, _ and -")
+        raise ValueError(f"{wrong!r} is not a valid name for a command; use letters, digits, _ and -")
     return value
 
 
@@ -190,7 +191,7 @@ class CommandParameters(Part):
     """A command line as the workload, or several with names."""
 
     command: Annotated[Words, Option(Group.COMMAND, "the command after --")] = Field(
-        [], description="The words of the command line, or all of them in one; no shell reads them."
+        [], description="The words of the command line, or one line with all of them; without a shell."
     )
     commands: Annotated[
         dict[str, _Named],
@@ -199,41 +200,42 @@ class CommandParameters(Part):
         Form("NAME=COMMAND"),
     ] = Field(
         {},
-        description="A command with a name, of several that are the workload together, in the place of one after --; "
-        "conditions name them as processes.",
+        description="A command with a name, one of several that form the workload, instead of one after --; "
+        "conditions refer to them as processes.",
     )
-    name: str | None = Field(None, min_length=1, description="Name of the workload. Default: that of the program.")
+    name: str | None = Field(None, min_length=1, description="Name of the workload. Default: the program's name.")
     ready: Annotated[_Ready | None, Option(Group.COMMAND), Form("AFTER|log:REGEX")] = Field(
         None,
-        description="When measuring may begin: this long after its start, or when a line that it prints matches. "
+        description="When measuring may begin: this long after its start, or when a line of its output matches. "
         "Default: 2s, or at once if it ends by itself.",
     )
     ends: Annotated[Literal["stopped", "itself"], Option(Group.COMMAND)] = Field(
         "stopped",
-        description="stopped: runs until it is stopped; itself: ends with status 0 within the measured time, and how "
-        "long it ran is a figure.",
+        description="stopped: it runs until it is stopped; itself: it ends with status 0 within the measured "
+        "time, and its running time is a figure.",
     )
     stop: Annotated[AskedToStop, Option(Group.COMMAND)] = Field(
         default_factory=lambda: Stop.model_validate({}),
-        description="How it is asked to end; what still runs after the grace gets SIGTERM, then SIGKILL.",
+        description="How to end it; what still runs after the grace time gets SIGTERM, then SIGKILL.",
     )
     environment: Annotated[Environment, Option(Group.COMMAND, many=True), Form("NAME=VALUE")] = Field(
         {},
-        description="Variable beside those that perflab has; the factor workload.environment.NAME varies one.",
+        description="Environment variable in addition to perflab's own; the factor workload.environment.NAME "
+        "varies one.",
     )
     directory: Annotated[str | None, Option(Group.COMMAND), Form("DIR")] = Field(
-        None, min_length=1, description="Where it is started. Default: where perflab was started."
+        None, min_length=1, description="Working directory. Default: perflab's."
     )
     tracing: Annotated[Switch, Option(Group.COMMAND)] = Field(
         True,
-        description="Record its ros2:* events in every trial, for messages and their latency; off: resources and "
-        "outcomes alone.",
+        description="Record its ros2:* events in every trial, for messages and their latency; off: only resources "
+        "and outcomes.",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, value: Any) -> Any:
-        """What was not given is written down as nothing."""
+        """Omitted fields are written as omitted."""
         several = isinstance(value, Mapping) and value.get("command") == [] and value.get("commands")
         return {key: of for key, of in value.items() if key != "command"} if several else value
 
@@ -245,11 +247,11 @@ class CommandParameters(Part):
 
     @property
     def words(self) -> list[str]:
-        """Of all of its commands."""
+        """The ready condition of all of its commands."""
         return [*self.command, *(word for one in self.commands.values() for word in one.command)]
 
     def of(self, name: str) -> CommandParameters:
-        """One of its named commands, as if it were alone."""
+        """One of its named commands, as a workload of its own."""
         own = self.commands[name]
         return self.model_copy(
             update={
@@ -281,7 +283,7 @@ class CommandParameters(Part):
 
 @dataclass(frozen=True)
 class Command(Workload):
-    """A command line that can be started, or several. Its graph is a process for each, of which no node is known."""
+    """A command line that can be started, or several. Its graph has a process for each, without any known node."""
 
     name: str
     parameters: CommandParameters
@@ -293,7 +295,7 @@ class Command(Workload):
 
     @property
     def members(self) -> tuple[Command, ...]:
-        """Each of its command lines as a command by itself, which is called like its process."""
+        """Each of its command lines as a command of its own, with its process's name."""
         several = self.parameters.commands
         return tuple(Command(name, self.parameters.of(name)) for name in several) or (self,)
 
@@ -312,7 +314,7 @@ class Command(Workload):
         return Graph({"schema": 1, "name": self.name, "processes": processes})
 
     def set_to(self, factors: Mapping[str, Any]) -> Command:
-        """At these levels of factors, of which those of variables and of its words count, wherever it is started."""
+        """At these levels of factors, of which variables and words matter, from any working directory."""
         given = self.parameters
         changed = {**_at_levels(given, factors), "directory": str(given.folder.absolute())}
         commands = {
@@ -341,7 +343,7 @@ def _at_levels(given: CommandParameters | NamedCommand, factors: Mapping[str, An
 
 
 def load(parameters: CommandParameters) -> Command:
-    """Raises BadInput where a program or a folder is not there."""
+    """Raises BadInput if a program or a folder does not exist."""
     name = parameters.name or "+".join(parameters.commands) or file_name(Path(parameters.command[0]).name)
     command = Command(name, parameters)
     sources: dict[str, Source] = {}
@@ -349,9 +351,7 @@ def load(parameters: CommandParameters) -> Command:
         given, folder = member.parameters, member.parameters.folder
         where = f"command {member.name}: " if parameters.commands else ""
         if not folder.is_dir():
-            raise BadInput(
-                f"{where}directory {str(folder)!r} does not exist; name the folder in which the command is started"
-            )
+            raise BadInput(f"{where}directory {str(folder)!r} does not exist; name the command's working directory")
         try:
             check_program(given.command[0], folder, given.environment.get("PATH"))
         except BadInput as error:
@@ -369,12 +369,14 @@ def check_program(program: str, folder: Path, path: str | None = None) -> None:
         if place.is_dir():
             raise BadInput(f"{program!r} is a folder; name a program")
         if not os.access(place, os.X_OK):
-            raise BadInput(f"{program!r} is not executable; `chmod +x` makes a script so, or name its interpreter")
+            raise BadInput(
+                f"{program!r} is not executable; `chmod +x` makes a script executable, or name its interpreter"
+            )
         return
     if shutil.which(program, path=path) is not None:
         return
     if (folder / program).is_file():
-        raise BadInput(f"no program {program!r} in PATH; the file in {str(folder)!r} is called ./{program}")
+        raise BadInput(f"no program {program!r} in PATH; use ./{program} for the file in {str(folder)!r}")
     raise BadInput(f"no program {program!r} in PATH{_hint(program)}")
 
 
@@ -382,14 +384,14 @@ def _hint(program: str) -> str:
     from perflab import catalog
 
     if any(entry.name == program for entry in (*catalog.topologies(), *catalog.experiments())):
-        return f"; the {program} of the catalog is run without --: `perflab run {program}`"
+        return f"; run the catalog's {program} without --: `perflab run {program}`"
     if program in ("ros2", "colcon"):
         return "; source the setup file of ROS 2 first, e.g. `. /opt/ros/jazzy/setup.sh`"
     return ""
 
 
 def _sources(words: list[str], folder: Path) -> list[Source]:
-    """The scripts and launch files among the words, as they are now: text of moderate size."""
+    """The current text of scripts and launch files among the words, if not too long."""
     found = []
     for word in dict.fromkeys(words):
         path = folder / word
@@ -399,7 +401,7 @@ def _sources(words: list[str], folder: Path) -> list[Source]:
             data = path.read_bytes()
             text = data.decode("utf-8")
         except (OSError, ValueError):
-            continue  # not text, or not ours to read: the command line still names it
+            continue  # not text, or not readable: the command line still names it
         if "\0" not in text:
             found.append(Source(str(path), hashlib.sha256(data).hexdigest(), text))
     return found

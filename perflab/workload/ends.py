@@ -19,7 +19,9 @@ P = TypeVar("P", bound="EndParameters")
 class EndParameters(Parameters):
     message: str = Field("array1k", description="type of the message; `perflab list messages` shows them all")
     size: Bytes | None = Field(
-        None, ge=0, description="of types of variable size: bytes, characters or elements of what varies"
+        None,
+        ge=0,
+        description="for types of variable size: number of bytes, characters or elements of the variable part",
     )
 
 

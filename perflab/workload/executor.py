@@ -1,7 +1,7 @@
 """The workload `executor`: what an executor costs (docs/executors.md).
 
-Ten nodes exchange many small messages, so that nearly all CPU time is spent on finding the next callback. The same
-traffic in one node, without an executor, without a middleware, and timers alone show what costs how much.
+Ten nodes exchange many small messages, so that nearly all CPU time is spent on finding the next callback. The workload
+`executor`: the cost of an executor (docs/executors.md).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class ExecutorParameters(Parameters):
         description="ros: one executor, a participant for each node; rosonenode: the same traffic in one node; nopub: "
         "timers alone; middleware: the same traffic without an executor; plain: by function calls",
     )
-    nodes: int = Field(10, ge=1, le=1000, description="nodes; rosonenode has their traffic in one")
-    timers: int = Field(1, ge=1, le=1000, description="timers of each node")
-    publishers: int = Field(2, ge=1, le=1000, description="publishers of each node, each with a topic of its own")
+    nodes: int = Field(10, ge=1, le=1000, description="number of nodes; in rosonenode, one node has all their traffic")
+    timers: int = Field(1, ge=1, le=1000, description="timers per node")
+    publishers: int = Field(2, ge=1, le=1000, description="publishers per node, each with a topic of its own")
     subscriptions: int | None = Field(
         None, ge=1, le=1000, description="subscriptions of each topic; default one in every node"
     )
@@ -42,12 +42,12 @@ class ExecutorParameters(Parameters):
     depth: int = Field(10, ge=1, le=100_000, description="history of every publisher and subscription")
     reliability: Literal["reliable", "best_effort"] = Field("best_effort", description="of all of them")
     durability: Literal["volatile", "transient_local"] = Field("transient_local", description="of all of them")
-    services: int = Field(0, ge=0, le=1000, description="services of each node; without clients nobody asks them")
+    services: int = Field(0, ge=0, le=1000, description="services per node; without clients they get no requests")
     clients: int = Field(
-        0, ge=0, le=1000, description="clients of each node; each asks a service of the next node at every interval"
+        0, ge=0, le=1000, description="clients per node; each calls a service of the next node at every interval"
     )
-    waitables: int = Field(0, ge=0, le=1000, description="waitables of each node; those not triggered are idle")
-    triggered: int = Field(0, ge=0, le=1000, description="of these, how many each node triggers at every interval")
+    waitables: int = Field(0, ge=0, le=1000, description="waitables per node; those not triggered are idle")
+    triggered: int = Field(0, ge=0, le=1000, description="number of these that each node triggers at every interval")
 
     @model_validator(mode="after")
     def _fits(self) -> ExecutorParameters:
@@ -86,8 +86,8 @@ class ExecutorParameters(Parameters):
 
 
 _PINS = {
-    MIDDLEWARE: Pins(INLINE, why=f"case {MIDDLEWARE} is what runs without an executor"),
-    PLAIN: Pins(INLINE, DIRECT, why=f"case {PLAIN} is what runs without executor and middleware"),
+    MIDDLEWARE: Pins(INLINE, why=f"case {MIDDLEWARE} runs without an executor"),
+    PLAIN: Pins(INLINE, DIRECT, why=f"case {PLAIN} runs without executor and middleware"),
 }
 
 
@@ -141,7 +141,7 @@ def _node(p: ExecutorParameters, index: int) -> dict[str, Any]:
 
 KIND = WorkloadKind(
     NAME,
-    "what an executor costs: many small messages between nodes, with and without executor and middleware",
+    "the cost of an executor: many small messages between nodes, with and without executor and middleware",
     ExecutorParameters,
     make,
 )

@@ -54,7 +54,7 @@ def with_nodes(graph: Graph, process: str, nodes: Sequence[Document], executors:
 
 
 def process_of(graph: Graph, name: str) -> Document:
-    """The process of that name, as the graph has it. Raises KeyError."""
+    """The process of that name, in the graph's form. Raises KeyError."""
     for entry in graph.document["processes"]:
         if entry["name"] == name:
             return dict(entry)

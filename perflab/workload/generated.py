@@ -50,7 +50,7 @@ class GeneratedParameters(BaseModel):
         if not isinstance(words, str) and len(words) > 1:
             others = [str(word) for word in words if named(word) != self.name]
             beside = f"leave out {others[0]}" if others else "name it once"
-            raise BadInput(f"workload {self.name} is a whole graph and stands alone; {beside}")
+            raise BadInput(f"workload {self.name} is a whole graph and cannot be combined; {beside}")
         if isinstance(words, Mapping):
             parameters = words[self.name]
             if parameters is not None and not isinstance(parameters, Mapping):

@@ -27,30 +27,30 @@ if TYPE_CHECKING:
 
 NAME = "manipulation"
 EMBEDDED, SPLIT = "embedded", "split"
-ROS2, ATTACHED = "ros2", "attached"  # stacks beside the embedded one
+ROS2, ATTACHED = "ros2", "attached"  # stacks other than the embedded one
 ARM, HAND = "/panda_arm_controller", "/panda_hand_controller"
 TRAJECTORIES, GRIPPER, MOVES = f"{ARM}/follow_joint_trajectory", f"{HAND}/gripper_cmd", "/move_action"
 SUCCEEDED = "succeeded"
-UNENDED = "unended"  # how the outcomes begin that name a step which had not ended
+UNENDED = "unended"  # prefix of outcomes that name an unfinished step
 
 # The keys of a task, which are options of the runner; parameters of the same name override them.
 _OF_CONTACT = frozenset({"allow", "forbid"})  # steps that say what may touch
 _OF_SCENE = _OF_CONTACT | {"attach", "detach"}  # steps that change the planning scene
-_NO_GOAL = _OF_SCENE | {"grip", "wait"}  # steps that are no motion
+_NO_GOAL = _OF_SCENE | {"grip", "wait"}  # steps without a motion
 _NEEDED = frozenset({"description", "scene"})
 _OF_GOAL = (
     "link",
     "orientation",
     "radius",
     "orientation_tolerance",
-)  # keys that steps take from their task unless they have them
-# The keys of a task that are no options of the runner. `once`: the task leaves things elsewhere than it found them.
+)  # keys that steps inherit from their task
+# The keys of a task that are not options of the runner. `once`: the task leaves objects elsewhere than it found them.
 _OF_TASK = frozenset({"description", "scene", "once"})
 _TASK_KEYS = _OF_TASK | {"steps", "goal", "joints", "state", "replan", *_OF_GOAL}
 
 
 def _numbers(value: Any, counts: Collection[int]) -> tuple[float, ...] | None:
-    """None where they are not so many finite numbers."""
+    """None unless they are that many finite numbers."""
     try:
         numbers = tuple(float(number) for number in (value.split(",") if isinstance(value, str) else value))
     except (TypeError, ValueError):
@@ -93,10 +93,10 @@ PLANNERS = tuple(catalog.planners())
 
 
 def _planner(value: Any) -> Any:
-    """By the plain name, of which MoveIt's configurations have others."""
+    """By the plain name; MoveIt's configurations have other names."""
     name = str(value).removeprefix("geometric::").removesuffix("kConfigDefault")
     if name not in PLANNERS:
-        raise ValueError(f"no planner {value!r}; there are {', '.join(PLANNERS)}")
+        raise ValueError(f"unknown planner {value!r}; choose from {', '.join(PLANNERS)}")
     return name
 
 
@@ -112,22 +112,23 @@ Planner = Annotated[str, BeforeValidator(_planner), WithJsonSchema({"type": "str
 DEMO = ("ros2", "launch", "moveit_resources_panda_moveit_config", "demo.launch.py")
 
 
-# Parameters of perflab's move_group, of its controllers and simulator, and of stacks that are none of perflab's.
+# Parameters of perflab's move_group, of its controllers and simulator, and of other stacks.
 _OF_MOVE_GROUP = ("collision", "joint_states")
 _OF_CONTROLLERS = ("controller", "drive", "path_tolerance", "goal_tolerance")
-_OF_SIMULATORS = ("simulator_launch", "sim_time", "statistics")  # of a stack whose controllers execute
+_OF_SIMULATORS = ("simulator_launch", "sim_time", "statistics")  # of a stack that executes with its own controllers
 _OF_OTHERS = ("launch", "simulator_launch", "sim_time", "plans", "executes", "statistics", "ready_within")
 
 
 class ManipulationParameters(Parameters):
     stack: Literal["embedded", "ros2", "attached"] = Field(
         "embedded",
-        description="what plans and moves: embedded, perflab's own programs; ros2, MoveIt and ros2_control as `launch` "
-        "starts them; attached, a robot or stack that runs already (in the domain of --domain)",
+        description="the planning and control stack: embedded, perflab's own programs; ros2, MoveIt and "
+        "ros2_control as started by `launch`; attached, a robot or stack that already runs (in the domain of "
+        "--domain)",
     )
-    launch: Words = Field(list(DEMO), description=f"stack=ros2: the command line that starts it ({' '.join(DEMO)})")
+    launch: Words = Field(list(DEMO), description=f"stack=ros2: its command line ({' '.join(DEMO)})")
     simulator_launch: Words | None = Field(
-        None, description="stack=ros2: a second command line, of the simulator, where `launch` does not start it"
+        None, description="stack=ros2: a second command line, for the simulator, if `launch` does not start it"
     )
     sim_time: Switch = Field(False, description="stack=ros2, attached: it has a simulator, which publishes /clock")
     plans: Literal["stack", "perflab"] = Field(
@@ -150,8 +151,8 @@ class ManipulationParameters(Parameters):
         gt=0,
         description="stack=ros2, attached: longest wait until it is discovered",
     )
-    task: str = Field("reach", description="task of the catalog, see `perflab list tasks`")
-    scene: str | None = Field(None, description="scene instead of the task's: a name of the catalog, or a path")
+    task: str = Field("reach", description="task from the catalog, see `perflab list tasks`")
+    scene: str | None = Field(None, description="scene instead of the task's: a catalog name, or a path")
     goal: Point | None = Field(None, description="goal of the flange instead of the task's: x,y,z in m")
     radius: float | None = Field(None, ge=0, le=1, description="tolerance of the goal's position, in m (0.01)")
     orientation: Orientation | None = Field(
@@ -168,7 +169,7 @@ class ManipulationParameters(Parameters):
     planner: Planner = Field("RRTConnect", description="planner of OMPL, see `perflab list planners`")
     collision: Literal["mujoco", "fcl"] = Field(
         "mujoco",
-        description="what finds collisions for the planner: mujoco, convex hulls; fcl, meshes by FCL as in MoveIt",
+        description="collision checker of the planner: mujoco, convex hulls; fcl, meshes by FCL as in MoveIt",
     )
     attempts: int = Field(3, ge=1, le=1000, description="plans that are computed in parallel and combined into one")
     replan: int | None = Field(
@@ -218,7 +219,7 @@ class ManipulationParameters(Parameters):
         )
         for name in strange if self.stack != EMBEDDED else ():
             if name in given:
-                raise ValueError(f"{name}: stack={self.stack} has no such parameter; right would be none")
+                raise ValueError(f"{name}: stack={self.stack} has no such parameter; leave it out")
         if self.stack != EMBEDDED and self.own_planner and self.own_controllers:
             raise ValueError(
                 "executes: where perflab plans as well, nothing is the stack's; right would be stack=embedded"
@@ -226,7 +227,7 @@ class ManipulationParameters(Parameters):
         if self.stack == ROS2 and (self.own_planner or self.own_controllers) and "launch" not in given:
             part = "ros2_control" if self.own_planner else "move_group"
             raise ValueError(f"launch: the usual one starts more than the stack's part; right would be {part} alone")
-        # At a level of a factor the stack is given.
+        # The stack is known only at a level of a factor.
         for name in _OF_OTHERS if "stack" not in given else ():
             if name in given:
                 raise ValueError(f"{name}: the embedded stack has no such parameter; add stack=ros2")
@@ -236,14 +237,12 @@ class ManipulationParameters(Parameters):
     def _known(self) -> ManipulationParameters:
         known = tasks()
         if self.task not in known:
-            raise ValueError(f"no task {self.task!r}; there are {', '.join(known)}")
+            raise ValueError(f"unknown task {self.task!r}; choose from {', '.join(known)}")
         if known[self.task].get("once") and self.goal is None:
             if self.motions > 1:
-                raise ValueError(f"motions: task {self.task} can be done once in a trial; right would be 1")
+                raise ValueError(f"motions: task {self.task} can be done only once in a trial; use 1")
             if not self.home:
-                raise ValueError(
-                    f"home: off repeats task {self.task}, which can be done once in a trial; right would be on"
-                )
+                raise ValueError(f"home: off repeats task {self.task}, which can be done only once in a trial; use on")
         return self
 
 
@@ -253,9 +252,9 @@ def tasks() -> dict[str, dict[str, Any]]:
     for entry in catalog.tasks():
         document = catalog.read_json(entry.path)
         if document is None or not _NEEDED.issubset(document):
-            raise BadInput(f"{entry.path} is no task: it is an object with {' and '.join(sorted(_NEEDED))}")
+            raise BadInput(f"{entry.path} is not a task: it must be an object with {' and '.join(sorted(_NEEDED))}")
         if strange := sorted(_TASK_KEYS.symmetric_difference(document).intersection(document)):
-            raise BadInput(f"{entry.path}: {strange[0]!r} is none of {', '.join(sorted(_TASK_KEYS))}")
+            raise BadInput(f"{entry.path}: unknown key {strange[0]!r}; choose from {', '.join(sorted(_TASK_KEYS))}")
         found[entry.name] = document
     return found
 
@@ -276,7 +275,7 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
         *([_move_group(p, scene)] if p.own_planner else ()),
         _runner(p, task, scene, grips),
     ]
-    # Processes that are none of perflab's log by themselves, and nobody here waits for that.
+    # Processes that are not perflab's have their own logs, which perflab does not need.
     own = [process for process in processes if process.get("program") != OUTSIDE]
     for node in (node for process in own for node in process["nodes"] if _is_of_ros(node)):
         node["publishers"] = [*node.get("publishers", ()), _publisher("/rosout", "rcl_interfaces/msg/Log", _LOG)]
@@ -290,7 +289,7 @@ def document(p: ManipulationParameters) -> dict[str, Any]:
 
 
 def _is_of_ros(node: Mapping[str, Any]) -> bool:
-    """Gazebo is none, and the thread in which a node hears /clock is a part of that node."""
+    """Gazebo is not one, and the thread in which a node receives /clock is part of that node."""
     return node["name"] != "simulator" and not node["name"].endswith("_clock")
 
 
@@ -304,8 +303,8 @@ def _simulation(
 
 
 def _outside(p: ManipulationParameters, grips: bool) -> Iterator[dict[str, Any]]:
-    """MoveIt, ros2_control and what simulates the robot, as perflab's processes find them: one server of each action
-    and one publisher of each topic. More of them are those of another stack."""
+    """MoveIt, ros2_control and the robot's simulator, as perflab's processes find them: one server of each action and
+    one publisher of each topic. Further ones belong to another stack."""
     nodes = [*(() if p.own_controllers else _controllers_outside(p, grips))]
     if not p.own_planner:
         nodes.append(_planner_outside(p, grips))
@@ -355,7 +354,7 @@ _DEEP = {"depth": 100}
 _LATCHED = {"depth": 1, "durability": "transient_local"}
 _CLOCK = {"depth": 1, "reliability": "best_effort"}
 _LOG = {"depth": 1000, "durability": "transient_local"}
-_PER_CPU = {"id": 0, "kind": "multi_threaded"}  # as many threads as the machine has CPUs, as rclcpp
+_PER_CPU = {"id": 0, "kind": "multi_threaded"}  # as many threads as the machine has CPUs, as in rclcpp
 
 
 def _publisher(topic: str, type_: str, qos: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -366,7 +365,7 @@ _subscription = _publisher
 
 
 def _on_sim_time(process: dict[str, Any], *nodes: str) -> dict[str, Any]:
-    """The process, in which each of these nodes hears /clock in a thread of its own, as in rclcpp under sim time."""
+    """The process, in which each of these nodes receives /clock in its own thread, as in rclcpp with sim time."""
     executors = process.get("executors") or [{"id": 0, "kind": "single_threaded"}]
     first = 1 + max(executor["id"] for executor in executors)
     clocks = [
@@ -388,7 +387,7 @@ _SCENE_SERVICES = (_CHANGES, _KNOWS)
 
 
 def _may_touch(task: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The pairs that the steps of a task allow to touch, and never forbid again."""
+    """The pairs of bodies that the steps of a task allow to touch, and never forbid again."""
     allowed: dict[frozenset[str], list[str]] = {}
     for step in task.get("steps", ()):
         if "allow" in step:
@@ -485,7 +484,7 @@ def _loop_figures(topic: str, qos: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _manager() -> dict[str, Any]:
-    """ros2_control's node of its name, with pal_statistics' topics of the loop's figures and of all interfaces."""
+    """ros2_control's node of this name, with pal_statistics' topics for the loop's figures and all interfaces."""
     return {
         "name": "controller_manager",
         "publishers": [
@@ -587,7 +586,7 @@ def _runner(p: ManipulationParameters, task: Mapping[str, Any], scene: str, grip
             *([_GRIPPER_END] if grips else ()),
         ],
     }
-    # Ends that only show whether the stack is there, and once: a controller of an earlier run would answer, too.
+    # Ends that only show whether the stack is there, and is unique: a controller of an earlier run would answer, too.
     if not known and not p.own_controllers:
         node["action_clients"] += [_TRAJECTORY_END]
     if p.stack != EMBEDDED and p.sim_time:
@@ -644,8 +643,8 @@ def _where(p: ManipulationParameters, task: Mapping[str, Any]) -> dict[str, Any]
 
 
 def judge(ended: Ended) -> Judgement:
-    """As the graph declares it; a successful trial for which no program reports an outcome came to its goal, and one
-    that broke off has the outcome of the process, or of the step that had not ended."""
+    """As declared in the graph; a successful trial for which no program reports an outcome reached its goal, and one
+    that ended early has the outcome of the process, or of the unfinished step."""
     found = ended.passed_on()
     if ended.broken_off is not None:
         outcome, reason = _broken_off(ended.broken_off, ended.said)
@@ -658,7 +657,7 @@ def judge(ended: Ended) -> Judgement:
 
 
 def _broken_off(broken: BrokenOff, said: Sequence[SaidOutcome]) -> tuple[str, str | None]:
-    """Outcome and reason. What programs say once it has broken off is what they were at, or follows from it."""
+    """Outcome and reason. What programs report after it has ended early is their state then, or a consequence."""
     unended = [one for one in said if one.name.startswith(UNENDED)]
     words = [f"{one.process}: {one.reason}" for one in unended]
     first = next(iter(said), None)
@@ -688,13 +687,13 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "total": _time("total (T4)"),
     "success": OwnFigure(words="motions at their goal", unit="%", better="higher", scale="difference"),
     "tip_error": OwnFigure(words="tip error", unit="mm", scale="difference"),
-    "planning_seen": _time("planning as the client sees it, by feedback"),
-    "execution_seen": _time("execution as the client sees it"),
+    "planning_seen": _time("planning as seen by the client, from feedback"),
+    "execution_seen": _time("execution as seen by the client"),
     "execution_overhead_seen": _time("the same beyond nominal", "difference"),
     "execution_failed": _time("execution until it failed"),
     "planning_cold": _time("first plan of a fresh move_group"),
     "planning_warm": _time("the same plan again"),
-    "bring_up": _time("bring-up to the first plan asked for"),
+    "bring_up": _time("bring-up until the first planning request"),
     "planning_accept": _time("goal received to PLANNING (before T1)"),
     "planning_state_wait": _time("for a fresh state (of T1)"),
     "planning_ik": _time("inverse kinematics (of T1)"),
@@ -731,7 +730,7 @@ _FIGURES: Mapping[str, OwnFigure] = {
     "clock_age": _time("age of /clock at move_group"),
 }
 
-# What reports compare by default; all others are in tables, and `--metric` compares them.
+# Figures that reports compare by default; all others are in tables, and `--metric` compares them.
 _COMPARED = frozenset({"planning", "execution_overhead", "total", "success", "tip_error", "real_time_factor"})
 FIGURES = {name: replace(figure, compared=name in _COMPARED) for name, figure in _FIGURES.items()}
 
@@ -749,19 +748,19 @@ TIMES: Mapping[str, OwnTimes] = {
 OUTCOMES = {
     "stack_not_ready": "the stack did not become ready",
     "no_state": "no fresh state of the joints",
-    "home_failed": "the arm did not come home",
+    "home_failed": "the arm did not reach home",
     "server_not_ready": "the action server was not ready",
     "goal_rejected": "the goal was rejected",
     "planning_failed": "planning failed",
     "planning_timeout": "planning took too long",
     "scene_rejected": "the change of the scene was refused",
     "start_deviation": "the arm was not where the trajectory begins",
-    "result_unknown": "the controller did not know the goal",
+    "result_unknown": "the controller did not recognise the goal",
     "path_tolerance": "the arm left its path",
-    "goal_tolerance": "the controller did not come to its goal",
+    "goal_tolerance": "the controller did not reach its goal",
     "execution_timeout": "execution took too long",
-    "collision": "the arm, or what it held, touched something",
-    "would_collide": "start, goal or the rest of the path would touch something",
+    "collision": "the arm, or the held object, touched something",
+    "would_collide": "the start, the goal or the rest of the path would collide",
     "grasp_failed": "the hand did not grasp the object",
     "preempted": "the motion was stopped",
     "goal_canceled": "the goal was cancelled",
@@ -769,29 +768,29 @@ OUTCOMES = {
     "goal_missed": "the tip did not end at the goal",
     "no_result": "no result came",
     UNENDED: "cut off",
-    f"{UNENDED}_bring_up": "cut off while the stack came up",
+    f"{UNENDED}_bring_up": "cut off while the stack started",
     f"{UNENDED}_planning": "cut off in planning",
     f"{UNENDED}_execution": "cut off in execution",
     f"{UNENDED}_step": "cut off between motions",
 }
-"""The check that refused or failed, by the names that the programs report (native/manipulation)."""
+"""The check that refused or failed, by the programs' name for it (native/manipulation)."""
 
-# Those of each process, by what broke the trial off (BrokenOff.why).
+# Outcomes of each process, by what ended the trial early (BrokenOff.why).
 _OF_PROCESSES = {
     "ended": "{} ended",
     "failed": "{} failed",
-    "silent": "{} said nothing any more",
+    "silent": "{} sent no more reports",
     "stuck": "{} did not end",
 }
 
-# Programs report SI units, and shares from 0 to 1: the factors to the units of the figures.
+# Programs report SI units, and shares from 0 to 1: the factors for the units of the figures.
 _FACTORS = {"ns": float(NS_PER_S), "mm": 1e3, "mrad": 1e3, "%": 100.0}
-# How the values of several motions are combined; all others by their median.
+# How the values of several motions are combined; default the median.
 _SEVERAL = {"late_steps": "sum", "overruns": "sum", "replans": "sum", "success": "sum"}
 
 
 def _declared_figures(p: ManipulationParameters) -> dict[str, Any]:
-    """As a graph file declares them; success is the share of all goals of the trial, tried or not."""
+    """As in a graph file; success is the share of all goals of the trial, tried or not."""
     made: dict[str, Any] = {}
     for name, figure in FIGURES.items():
         factor = {"factor": _FACTORS[figure.unit]} if figure.unit in _FACTORS else {}
@@ -803,13 +802,13 @@ def _declared_figures(p: ManipulationParameters) -> dict[str, Any]:
 
 
 def _declared_outcomes(processes: Sequence[str]) -> dict[str, Any]:
-    succeeded = {SUCCEEDED: {"words": "came to its goal", "of": str(SUCCESS)}}
+    succeeded = {SUCCEEDED: {"words": "reached its goal", "of": str(SUCCESS)}}
     of_processes = {f"{why}_{p}": words.format(p) for p in processes for why, words in _OF_PROCESSES.items()}
     return succeeded | {name: {"words": words} for name, words in (OUTCOMES | of_processes).items()}
 
 
 def needs() -> list[Need]:
-    """What stack=ros2 takes beside perflab."""
+    """The requirements of stack=ros2 beyond perflab."""
     found = []
     for part, (summary, packages) in _PACKAGES.items():
         missing = [package for package in packages if not outside.has_package(package)]

@@ -1,7 +1,8 @@
-"""Processes of a graph that are none of perflab's: a command line starts each, or it runs already.
+"""Processes of a graph that are not perflab's: a command line starts each, or it already runs.
 
 In a graph file such a process has `program: outside`, the ends that the others wait for, and as `options` what is
-below. It says nothing to perflab: it is ready when each end of perflab's has exactly the peers that the graph declares.
+below. It does not communicate with perflab: it is ready when each of perflab's ends has exactly the peers that the
+graph declares.
 """
 
 from __future__ import annotations
@@ -27,31 +28,31 @@ USUAL_WAIT_NS = 120 * NS_PER_S
 
 
 class OutsideParameters(Part):
-    """A process that is none of perflab's."""
+    """A process that is not perflab's."""
 
-    command: Words | None = Field(None, description="what starts it, words or one line; none: it runs already")
-    environment: Environment = Field({}, description="variables beside those that perflab has")
-    directory: str | None = Field(None, description="where it is started (where perflab was)")
-    stop: AskedToStop = Field(default_factory=lambda: Stop.model_validate({}), description="how it is asked to end")
+    command: Words | None = Field(None, description="its command line, as words or one line; none: it already runs")
+    environment: Environment = Field({}, description="variables in addition to perflab's")
+    directory: str | None = Field(None, description="working directory (default: perflab's)")
+    stop: AskedToStop = Field(default_factory=lambda: Stop.model_validate({}), description="how to end it")
     within: DurationNs = Field(USUAL_WAIT_NS, gt=0, description="longest wait until its ends are discovered")
     hint: str | None = Field(None, description="what is said beside who is missing where they are not")
 
 
 def parts(graph: Graph) -> dict[str, OutsideParameters]:
-    """Those of a graph by name. Raises BadInput."""
+    """The outside processes of a graph, by name. Raises BadInput."""
     kind: Kind[OutsideParameters] = Kind(OUTSIDE, "", OutsideParameters)
     found = {name: kind.make(said, f"process {name} of {graph.name}") for name, said in graph.outside.items()}
     for name, part in found.items():
         if DOMAIN in part.environment:
             raise BadInput(
-                f"process {name} of {graph.name}: environment: {DOMAIN} is perflab's to set: each trial has a domain "
-                "of its own, or that of --domain"
+                f"process {name} of {graph.name}: environment: perflab sets {DOMAIN}: each trial has its own "
+                "domain, or that of --domain"
             )
     return found
 
 
 def wait_ns(graph: Graph) -> int:
-    """How long discovery may take because of them; 0 where there is none."""
+    """How long discovery may take because of them; 0 if there is none."""
     return max((part.within for part in parts(graph).values()), default=0)
 
 
@@ -75,7 +76,7 @@ def check(graph: Graph) -> None:
 
 
 def package_of(words: Sequence[str]) -> str | None:
-    """The package of `ros2 launch PACKAGE FILE` and `ros2 run PACKAGE PROGRAM`; None behind options, and of a file."""
+    """The package of `ros2 launch PACKAGE FILE` and `ros2 run PACKAGE PROGRAM`; None after options, and for a file."""
     launches = len(words) > 3 and Path(words[0]).name == "ros2" and words[1] in ("launch", "run")
     return words[2] if launches and _PACKAGE.fullmatch(words[2]) else None
 
@@ -87,5 +88,5 @@ def has_package(name: str, environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def apt_name(package: str, environment: Mapping[str, str] = os.environ) -> str:
-    """What a package is called where ROS 2 is installed by apt."""
+    """The apt package of a ROS 2 package."""
     return f"ros-{environment.get('ROS_DISTRO') or 'jazzy'}-{package.replace('_', '-')}"

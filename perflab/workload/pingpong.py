@@ -1,4 +1,4 @@
-"""The workload `pingpong`: a timer sends pings, each is answered by a pong (docs/realtime.md).
+"""The workload `pingpong`: a timer sends pings, each answered by a pong (docs/realtime.md).
 
 The smallest control loop: the scheduling of threads determines how long a round takes. The patterns put its two halves
 into one node, two nodes of one executor, or two processes. The number of loops determines how long a trial measures.
@@ -24,7 +24,7 @@ ONE_NODE, TWO_NODES, TWO_PROCESSES = "1e1n", "1e2n", "2e"
 PING, PONG = "ping", "pong"
 MIN_PERIOD_NS = 10_000
 NS = "ns"
-DEFAULT_STALL: Any = "100ms"  # read like a user's
+DEFAULT_STALL: Any = "100ms"  # parsed like a user's value
 DEFAULT_SLOW_START: Any = "5s"
 
 UNAFFECTED, STALLED, BLOCKED, HUNG = "unaffected", "stalled", "blocked", "hung"
@@ -38,26 +38,28 @@ class PingPongEnds(ends.EndParameters):
         description="1e1n: one process with one node; 1e2n: one process and executor with a node for each half; 2e: a "
         "process and executor for each",
     )
-    period: DurationNs = Field("10ms", ge=MIN_PERIOD_NS, description="from one ping to the next")  # type: ignore[assignment]
+    period: DurationNs = Field("10ms", ge=MIN_PERIOD_NS, description="time from one ping to the next")  # type: ignore[assignment]
     loops: int = Field(1000, ge=1, le=10_000_000, description="pings that count; a trial measures loops x period")
     overrun: Literal["catch_up", "skip"] = Field(
-        "catch_up", description="what becomes of pings that the timer was late for: sent at once, or left out"
+        "catch_up", description="pings for which the timer was late: sent at once, or skipped"
     )
 
     stall: DurationNs = Field(
         DEFAULT_STALL,
         gt=0,
-        description="loops that stand still for longer than a period and this are stalled; the default is twice what "
-        "the kernel takes from real-time threads in one piece, for others that wait",
+        description="a loop that makes no progress for longer than a period and this has stalled; the default is "
+        "twice what the kernel takes from real-time threads in one piece, for waiting threads of other policies",
     )
     slow_start: DurationNs = Field(
-        DEFAULT_SLOW_START, gt=0, description="processes that find each other later than this were stalled at the start"
+        DEFAULT_SLOW_START,
+        gt=0,
+        description="processes that need longer than this to find each other were stalled at the start",
     )
 
     @model_validator(mode="after")
     def _fits(self) -> PingPongEnds:
         if self.period * self.loops > MAX_DURATION_S * NS_PER_S:
-            raise ValueError(f"loops x period is longer than {format_duration(MAX_DURATION_S)}")
+            raise ValueError(f"loops x period exceeds {format_duration(MAX_DURATION_S)}")
         return self
 
     @property
@@ -65,7 +67,7 @@ class PingPongEnds(ends.EndParameters):
         return self.period * self.loops
 
 
-# A history of 1, best effort, as the experiment of docs/realtime.md had it.
+# A history of 1, best effort, as in the experiment of docs/realtime.md.
 PingPongParameters = ends.with_qos(PingPongEnds, "PingPongParameters", depth=1, reliability="best_effort")
 
 
@@ -128,7 +130,7 @@ def judge(ended: Ended) -> Judgement:
 
 
 def _stretch(ended: Ended, found: Sequence[Stall]) -> tuple[int, int] | None:
-    """The longest stall, or the time in which the processes looked for each other; None if neither is known."""
+    """The longest stall, or the time that the processes needed to find each other; None if neither is known."""
     if found:
         longest = max(found, key=lambda stall: stall.length_ns)
         return longest.since_ns, longest.seen_ns if longest.until_ns is None else longest.until_ns
@@ -143,7 +145,7 @@ def _stalls(ended: Ended) -> list[Stall]:
     seen = [life.last_ns for life in ended.lives if life.last_ns is not None]
     if from_ns is None or not seen:
         return []
-    # A trial that came to its end still waited for lost messages; nothing was due any more.
+    # A trial that reached its end was still waiting for lost messages; nothing was due any more.
     due_ns = from_ns + asked.duration_ns
     seen_ns = min(max(seen), due_ns) if ended.trial.drain == "rest" or ended.trial.outcome == SUCCESS else max(seen)
     return [s for loops in ended.loops for s in rounds.stalls(loops, asked.loops, from_ns, seen_ns, asked.stall)]
@@ -157,14 +159,14 @@ def _outcome(ended: Ended, found: Sequence[Stall], start_ns: float | None) -> tu
     behind = f"; starved when it ended: {starved}" if starved else ""
     last = found[-1] if found else None
     if failed and (starved or (last is not None and last.until_ns is None)):
-        return HUNG, f"{'no loop was completed any more' if last is None else _words(last, found)}{behind}"
+        return HUNG, f"{'no further loop was completed' if last is None else _words(last, found)}{behind}"
     if failed:
         return None, None
     if last is not None and last.until_ns is None:
         return HUNG, f"{_words(last, found)}{behind}"
     matched = [life.matched_ns for life in ended.lives if life.matched_ns is not None]
     slow = start_ns is not None and start_ns > asked.slow_start
-    begun = f"the processes found each other after {format_duration((start_ns or 0) / NS_PER_S)}"
+    begun = f"the processes needed {format_duration((start_ns or 0) / NS_PER_S)} to find each other"
     for label, ended_ns in _ends(ended):
         waited = max(found, key=lambda stall: stall.length_ns, default=None)
         if waited is not None and waited.since_ns < ended_ns <= (waited.until_ns or 0) <= ended_ns + asked.stall:
@@ -184,7 +186,7 @@ def _ends(ended: Ended) -> list[tuple[str, int]]:
 
 def _words(stall: Stall, found: Sequence[Stall]) -> str:
     most = f", the longest of {len(found)}" if len(found) > 1 else ""
-    how = "no loop was completed for" if stall.until_ns is not None else "no loop was completed any more for"
+    how = "no loop was completed for" if stall.until_ns is not None else "no further loop was completed for"
     lasting = format_duration(stall.length_ns / NS_PER_S)
     return f"{how} {lasting}{most}, from loop {stall.loop} on: {stall.stage}"
 
@@ -202,13 +204,13 @@ FIGURES: Mapping[str, OwnFigure | OwnTimes] = {
     "ping_pong_restamped": OwnTimes(words="pong published to pong received (M3 of the original since July 2020)"),
     "ping_pong_due": OwnTimes(words="ping due to pong received (M3 corrected)"),
     "wakeup_interval": OwnTimes(words="between wake-ups (M4 and the period)"),
-    "wakeup_jitter": OwnTimes(words="distance from the period between wake-ups (|M4|)"),
-    "wakeup_late": OwnTimes(words="wake-up after it was due (M4 corrected)", drawn=True, floor="cyclictest"),
+    "wakeup_jitter": OwnTimes(words="deviation of that from the period (|M4|)"),
+    "wakeup_late": OwnTimes(words="wake-up after due time (M4 corrected)", drawn=True, floor="cyclictest"),
 }
 
 KIND = WorkloadKind(
     NAME,
-    "a ping every period, and a pong that answers it, in one node, two nodes or two processes",
+    "a ping every period, and a pong in reply, in one node, two nodes or two processes",
     PingPongParameters,
     make,
     figures=FIGURES,

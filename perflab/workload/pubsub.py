@@ -26,24 +26,24 @@ class PubSubEnds(ends.EndParameters):
     """Without QoS."""
 
     rate: float = Field(
-        1000, ge=0, le=1e6, description="messages per second of each publisher, on average; 0: as fast as it goes"
+        1000, ge=0, le=1e6, description="messages per second of each publisher, on average; 0: unthrottled"
     )
-    arrivals: Literal["periodic", "poisson"] = Field(
-        "periodic", description="how messages are spread: one period after the other, or at random"
+    arrivals: Literal["periodic", "poisson"] = Field("periodic", description="spacing of messages: periodic, or random")
+    burst: int = Field(
+        1, ge=1, le=100_000, description="number of messages that are due together; bursts are that much rarer"
     )
-    burst: int = Field(1, ge=1, le=100_000, description="messages that are due together; bursts are that much rarer")
-    publishers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that publish on the topic")
-    subscribers: int = Field(1, ge=1, le=MOST_ENDS, description="nodes that receive all that they publish")
+    publishers: int = Field(1, ge=1, le=MOST_ENDS, description="number of nodes that publish on the topic")
+    subscribers: int = Field(1, ge=1, le=MOST_ENDS, description="number of nodes that receive all messages")
     instances: int = Field(
         1,
         ge=1,
         le=2**32 - 1,
-        description="of types with a key that is a whole number: different keys, each in its turn",
+        description="for types with an integer key: number of different keys, used in turn",
     )
     filter: str | None = Field(
         None,
         min_length=1,
-        description='content filter of all subscribers (docs/graphs.md), like "key < 3"; none: they want all',
+        description='content filter of all subscribers (docs/graphs.md), like "key < 3"; none: all messages',
     )
     layout: Literal["thread", "threads", "processes", "relay"] = Field(
         "processes",
@@ -54,9 +54,9 @@ class PubSubEnds(ends.EndParameters):
     @model_validator(mode="after")
     def _fits(self) -> PubSubEnds:
         if self.layout == RELAY and (self.publishers, self.subscribers) != (1, 1):
-            raise ValueError(f"layout={RELAY} is of one publisher and one subscriber, for the round trip is theirs")
+            raise ValueError(f"layout={RELAY} needs one publisher and one subscriber, to measure their round trip")
         if self.rate == 0 and (self.arrivals, self.burst) != (PERIODIC, 1):
-            raise ValueError("rate=0 is as fast as it goes, which has neither arrivals nor bursts; leave them out")
+            raise ValueError("rate=0 is unthrottled, without arrivals or bursts; leave them out")
         return self
 
 
@@ -119,7 +119,7 @@ def _subscription(p: PubSubEnds, topic: str = TOPIC) -> dict[str, Any]:
 
 KIND = WorkloadKind(
     NAME,
-    "publishers and subscribers of one topic: what a middleware costs, for any message, rate, QoS and layout",
+    "publishers and subscribers of one topic: the cost of a middleware, for any message, rate, QoS and layout",
     PubSubParameters,
     make,
     by_second=True,

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 # The stages at which a loop can stall, from one instant to the next, in their order.
 STAGES = (
-    ("due_ns", "woken_ns", "its timer was due, and its callback did not begin"),
-    ("woken_ns", "published_ns", "its callback did not get to publish"),
-    ("published_ns", "sent_ns", "the call that publishes its ping did not come back"),
+    ("due_ns", "woken_ns", "its timer was due, but its callback did not begin"),
+    ("woken_ns", "published_ns", "its callback did not reach publishing"),
+    ("published_ns", "sent_ns", "the call that publishes its ping did not return"),
     ("sent_ns", "answered_ns", "no pong answered its ping"),
     ("answered_ns", "back_ns", "its pong was published and did not come back"),
 )
@@ -38,13 +38,13 @@ class Stall:
 
     @property
     def length_ns(self) -> int:
-        """Of a stall that did not end, as far as it was seen."""
+        """For a stall that did not end, the observed part."""
         return (self.seen_ns if self.until_ns is None else self.until_ns) - self.since_ns
 
 
 def stalls(loops: Loops, wanted: int, from_ns: int, seen_ns: int, threshold_ns: int) -> list[Stall]:
-    """The stalls of a trial in their order. `wanted` loops were to be done from `from_ns` on; the records say what
-    happened until `seen_ns`."""
+    """The stalls of a trial in their order. `wanted` loops were due from `from_ns` on; the records cover the time until
+    `seen_ns`."""
     done = sorted((row.back_ns, row.loop) for row in loops.rows if row.back_ns is not None)
     by_number = {row.loop: row for row in loops.rows}
     longest = loops.period_ns + threshold_ns
@@ -77,14 +77,14 @@ def _stage(row: Loop, until_ns: int, threshold_ns: int) -> str:
         waited.append((min(until_ns if ended is None else ended, until_ns) - began, words))
         if ended is None:
             break
-    if not waited:  # rclcpp reports nothing of a tick that its timer never reached
+    if not waited:  # rclcpp reports nothing about a tick that its timer skipped
         return STAGES[0][2]
     longest = max(waited, key=lambda stage: stage[0])
     return longest[1] if longest[0] > threshold_ns else "the loops before it were late, or their messages were lost"
 
 
 class Timed(NamedTuple):
-    """A time of a loop, and the instant at which it was over."""
+    """A time of a loop, and the instant of its end."""
 
     loop: int
     value_ns: int
@@ -100,18 +100,18 @@ BETWEEN: Mapping[str, tuple[str, str]] = {
     "ping_pong_restamped": ("answered_ns", "back_ns"),
     "ping_pong_due": ("due_ns", "back_ns"),
 }
-# and what is made of the interval between consecutive wake-ups and the period.
+# and the statistic of the interval between consecutive wake-ups and the period.
 OF_INTERVALS: Mapping[str, Callable[[int, int], int]] = {
     "wakeup_interval": lambda interval_ns, _: interval_ns,
     "wakeup_jitter": lambda interval_ns, period_ns: abs(interval_ns - period_ns),
 }
 TIMES = (*BETWEEN, *OF_INTERVALS)
-USUAL = ("wakeup_late", "ping_pong")  # shown of loops unless the kind of workload says otherwise
+USUAL = ("wakeup_late", "ping_pong")  # default times of loops
 
 
 def times(found: Sequence[Loops]) -> dict[str, Histogram]:
-    """The distributions over the loops, by name; without those of which there is no value."""
-    from perflab.statistics import histogram  # imports numpy, which listing kinds of workloads must not wait for
+    """The distributions over the loops, by name; without those that have no value."""
+    from perflab.statistics import histogram  # imports numpy, which would slow down listing kinds of workloads
 
     made = {name: [timed for loops in found for timed in over_loops(loops, name)] for name in TIMES}
     return {
@@ -137,7 +137,7 @@ def over_loops(loops: Loops, name: str) -> list[Timed]:
 
 def phases(lives: Sequence[Life], found: Sequence[Loops]) -> dict[str, float | None]:
     """How long the benchmark took, and its parts: until the processes had found each other, the loops, the closing.
-    The wait for the common start, which is perflab's, is in none of them."""
+    The wait for perflab's common start is in none of them."""
     began = min((life.began_ns for life in lives if life.began_ns is not None), default=None)
     matched = [life.matched_ns for life in lives]
     ended = [life.ended_ns for life in lives]

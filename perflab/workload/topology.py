@@ -1,4 +1,4 @@
-"""The `topology` workload: graph files, or names of the catalog, resolved by perflab-graph.
+"""The `topology` workload: graph files, or catalog names, resolved by perflab-graph.
 
 One file is one graph; several files become the processes of one graph. perflab-graph does all validation, and the user
 sees its error line.
@@ -78,7 +78,7 @@ def _source(path: Path) -> Source:
     except OSError as error:
         raise BadInput(f"cannot read workload {path}: {error.strerror}") from error
     if len(content) > MAX_FILE_BYTES:
-        raise BadInput(f"workload {path} is larger than the {MAX_FILE_BYTES >> 20} MiB that a graph file may have")
+        raise BadInput(f"workload {path} exceeds the limit of {MAX_FILE_BYTES >> 20} MiB for a graph file")
     return Source(str(path), hashlib.sha256(content).hexdigest(), content.decode("utf-8", errors="replace"))
 
 
@@ -87,8 +87,8 @@ def _shortened(word: str) -> str:
 
 
 def describe(paths: Sequence[Path], native: Native) -> list[dict[str, Any] | None]:
-    """Counts and rates of each graph file ({"nodes", "publishers", "delivered_per_s", ...}); None for a file that is no
-    graph. Raises Unavailable and PerflabError."""
+    """Counts and rates of each graph file ({"nodes", "publishers", "delivered_per_s", ...}); None for a file that is
+    not a graph. Raises Unavailable and PerflabError."""
     if not paths:
         return []
     found = _run(native.program("perflab-graph"), ["describe", "--each", "--", *map(str, paths)])
@@ -103,7 +103,7 @@ def message_types(
     """The message types: {"name", "ros_type", "family", "payload_bytes", "variable", "plain", "struct_bytes", "keys",
     "stamp"}.
 
-    `payload_bytes` is None if the publisher chooses it; `stamp` says what a message carries for its measurement:
+    `payload_bytes` is None if the publisher chooses it; `stamp` is what a message carries for its measurement:
     "header", "time and id", or None for nothing. `wrong` gets a line for each invalid interface file; without it such a
     file raises BadInput. Raises BadInput and Unavailable.
     """
@@ -128,11 +128,11 @@ def _known(document: Any) -> dict[str, Any]:
 
 
 def _run(program: Path, arguments: Sequence[str], *, told: str | None = None, wrong: list[str] | None = None) -> Any:
-    """What perflab-graph prints, with `told` as input. Bad input raises, unless `wrong` takes the lines about it."""
+    """The output of perflab-graph, with `told` as input. Bad input raises, unless `wrong` takes the lines about it."""
     try:
         done = programs.ask([program, *arguments], limit_s=RESOLVE_TIMEOUT_S, told=told)
     except subprocess.TimeoutExpired as error:
-        raise PerflabError(f"perflab-graph did not end within {RESOLVE_TIMEOUT_S:.0f} s") from error
+        raise PerflabError(f"perflab-graph did not finish within {RESOLVE_TIMEOUT_S:.0f} s") from error
     except OSError as error:
         raise Unavailable(f"cannot start {program}: {error.strerror}; build it again with `make`") from error
     complaint = one_line(done.stderr)

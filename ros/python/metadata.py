@@ -23,7 +23,7 @@ sys.exit(main())
 
 
 def write(pyproject: Path, folder: Path) -> None:
-    """Replaces what an earlier version left in the folder."""
+    """Replaces the files of an earlier version in the folder."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
     shutil.rmtree(folder, ignore_errors=True)
     version = runpy.run_path(str(pyproject.parent / "perflab" / "version.py"))["__version__"]

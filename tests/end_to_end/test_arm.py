@@ -27,7 +27,7 @@ PATH_TOLERANCE_VIOLATED = -4
 
 
 def graph(task: str = "reach", controller: str = "embedded", **client: Any) -> dict[str, Any]:
-    """The workload's graph with tests/programs/arm_client.yaml in the place of planner and runner, and these options of
+    """The workload's graph with tests/programs/arm_client.yaml instead of planner and runner, and these options of
     the client."""
     asked = manipulation.ManipulationParameters.model_validate({"task": task, "controller": controller})
     stack = manipulation.document(asked)
@@ -82,7 +82,7 @@ def test_controllers_of_a_process_of_their_own_stop_the_arm_where_its_goal_is_ca
 
 
 def asking_the_manager(controller: str) -> dict[str, Any]:
-    """The graph with a client of /controller_manager in the place of the arm's."""
+    """The graph with a client of /controller_manager instead of the arm's."""
     document = graph(controller=controller)
     client = document["processes"][-1]
     nodes = (node for process in document["processes"] for node in process["nodes"])

@@ -93,7 +93,7 @@ def test_how_long_a_command_ran_that_ends_by_itself_is_compared(run: Run, tmp_pa
     [
         ((), ("sh", "-c", "echo it fell; kill -SEGV $$"), "was killed by SIGSEGV .* its log ends with: it fell"),
         (("--ready", "0"), ("sh", "-c", "sleep 1; exit 7"), r"exited with 7 \d.* s after it was started"),
-        ((), ("true",), r"exited with 0 .* with `ends: itself` \(--ends itself\) that is no failure"),
+        ((), ("true",), r"exited with 0 .* use `ends: itself` \(--ends itself\) if that is intended"),
         (("--ready", "log:never"), ("sh", "-c", "echo up"), "exited with 0"),
         (("--stop", "SIGINT:1s"), ("sh", "-c", "trap '' INT; while :; do sleep 0.1; done"),
          "did not end within 1 s after SIGINT; it was killed by SIGTERM"),
@@ -121,7 +121,7 @@ def test_what_goes_wrong_is_a_failure_with_its_reason(
         (("--", "/tmp"), "is a folder"),
         (("--",), "name a command after --"),
         (("--", "sierra_nevada"), "run without --"),
-        (("--executor", "events", "--", "sleep", "9"), "--executor: is of graphs"),
+        (("--executor", "events", "--", "sleep", "9"), "--executor: applies to graphs"),
         (("--middleware", "fastdds", "--", "sleep", "9"), "a command brings its own"),
         (("--environment", "ROS_DOMAIN_ID=1", "--", "sleep", "9"), "ROS_DOMAIN_ID is perflab's to set"),
         (("--tracing", "off", "--observer", "hiccup", "--", "sleep", "9"), "it is a thread of perflab-node"),

@@ -167,7 +167,7 @@ def kill_the_flood(trial: Json) -> None:
 
 
 def stop_the_flood(trial: Json) -> None:
-    """Long enough for a second without messages, and back: in the end nothing is to be seen."""
+    """Long enough for a second without messages, and back: the totals do not show it."""
     pid = trial["processes"]["message_flood"]["pid"]
     os.kill(pid, signal.SIGSTOP)
     time.sleep(2.5)
@@ -347,7 +347,7 @@ def test_one_trial_has_no_control(run: Run, pingpong: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "status", "complaint"),
     [
-        (("--condition", f"cpu_pinning:count={CPUS + 6}"), 2, f"count {CPUS + 6}, and this machine allows {CPUS} CPU"),
+        (("--condition", f"cpu_pinning:count={CPUS + 6}"), 2, f"count {CPUS + 6}, but this machine allows {CPUS} CPU"),
         (("--condition", "cpu_pinning:count=1+cpu_laod"), 2, "did you mean cpu_load?"),
         (("--condition", "cpu_load:method=walking"), 2, "method 'walking' is not one of stress-ng's"),
         (("--middleware", "virtual", "--condition", "cpu_load"), 2, "virtual"),
@@ -356,7 +356,7 @@ def test_one_trial_has_no_control(run: Run, pingpong: Path, tmp_path: Path) -> N
         (("--success", "losses == 0"), 2, "did you mean lost_share?"),
         (("--metric", "latency.p98"), 2, "did you mean latency.p99?"),
         (("--factor", "cpu_load.load=20,80"), 2, "no treatment has the condition cpu_load"),
-        (("--factor", "speed=1,2"), 2, "is no CONDITION.PARAMETER"),
+        (("--factor", "speed=1,2"), 2, "is not CONDITION.PARAMETER"),
     ],
 )
 def test_what_cannot_be_is_said_before_anything_starts(
@@ -450,7 +450,7 @@ def test_a_stranger_in_the_domain_is_an_error_of_the_laboratory(run: Run, tmp_pa
         pytest.skip(f"no network namespace: {done.stderr.strip()}")
     assert done.returncode == 1, (done.stdout, done.stderr)
     (said,) = (line for line in done.stderr.splitlines() if line.startswith("perflab: ") and "harness error: " in line)
-    assert "somebody else uses domain 1" in said
+    assert "another program uses domain 1" in said
     (detail,) = checked(done.stdout)["results"][0]["trials_detail"]
     assert (detail["outcome"], detail["measured"]) == ("harness_error", False)
 
@@ -472,6 +472,6 @@ def test_a_stranger_that_comes_later_is_seen_as_well(tmp_path: Path) -> None:
             stranger.wait()
     assert process.returncode == 1, (stdout, stderr)
     assert "harness error: " in stderr
-    assert "somebody else uses domain" in stderr
+    assert "another program uses domain" in stderr
     (detail,) = checked(stdout)["results"][0]["trials_detail"]
     assert detail["outcome"] == "harness_error"

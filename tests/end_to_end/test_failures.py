@@ -52,13 +52,13 @@ def test_a_killed_perflab_leaves_nothing_running_and_its_run_opens(run: Run, pin
     out = tmp_path / "run"
     with started("run", pingpong, "-t", "600", "-o", out) as process:
         pids = measuring(out, process)
-        assert "the run is still going on" in run("show", out).stdout
+        assert "the run is still in progress" in run("show", out).stdout
         process.kill()
         process.wait(timeout=TIMEOUT_S)
     wait_until_gone(pids)
     shown = run("show", out)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "perflab was ended before this run was" in shown.stdout
+    assert "perflab ended before the run was" in shown.stdout
     summary = json.loads(run("show", out, "--json").stdout)
     published("summary").validate(summary)
     assert summary["valid"] is False
@@ -111,7 +111,7 @@ def test_who_stops_a_run_twice_does_not_wait_for_messages_on_their_way(
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         for line in process.stderr:
-            if "waiting for messages that are on their way" in line:
+            if "waiting for messages under way" in line:
                 break
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=TIMEOUT_S)

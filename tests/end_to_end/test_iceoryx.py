@@ -1,4 +1,4 @@
-"""Cyclone DDS with iceoryx: perflab starts its daemon for a trial, and nothing is left of it, whoever is killed."""
+"""Cyclone DDS with iceoryx: perflab starts its daemon for a trial, and leaves nothing behind, whatever is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run goes on.
+"""Killed at any instant: the trial says so, nothing keeps running, what had finished stays, and the run can be resumed.
 
 The instants are random, from seeds that are written here.
 """
@@ -222,7 +222,7 @@ def test_a_run_that_goes_on_is_neither_resumed_nor_cleaned(run: Run, pingpong: P
         refused = run("run", "--resume", out)
         assert refused.returncode == 2
         assert "is still running (pid" in refused.stderr
-        assert "still going on" in run("clean", out).stdout
+        assert "still running" in run("clean", out).stdout
         assert all(traces.lives((p["pid"], p["start_ticks"])) for p in trial["processes"].values())
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=TIMEOUT_S)

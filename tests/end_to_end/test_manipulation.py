@@ -35,7 +35,7 @@ def results_of(folder: Path) -> Any:
 
 
 def told(folder: Path, figure: str) -> list[float]:
-    """Each value that a program told of a figure, in its own unit."""
+    """Each value that a program reported for a figure, in its own unit."""
     lines = [line for file in folder.glob("trials/*/processes/*.jsonl") for line in file.read_text().splitlines()]
     records = [record for record in map(json.loads, lines) if record["type"] == "program"]
     return [value for record in records for value in record.get("figures", {}).get(figure, ())]

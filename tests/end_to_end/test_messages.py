@@ -92,7 +92,7 @@ def test_what_does_not_fit_is_counted_and_said(run: Run, pingpong: Path, tmp_pat
     ("words", "status", "said"),
     [
         (["--observer", "messages:topics=/nowhere"], 2, "messages: the graph has no topic or service '/nowhere'"),
-        (["--observer", "messages:topics=ping"], 2, "'ping' is no full name of a topic; right would be '/ping'"),
+        (["--observer", "messages:topics=ping"], 2, "'ping' is not a full topic name; use '/ping'"),
     ],
 )
 def test_what_cannot_be_recorded_is_one_line(
@@ -108,5 +108,5 @@ def test_what_cannot_be_recorded_is_one_line(
 def test_a_command_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("run", "--observer", "messages", "--output", tmp_path / "out", "--", "true")
     assert (done.returncode, done.stderr) == (
-        2, "perflab: messages: perflab-node writes them down, and this workload is a command\n"
+        2, "perflab: messages: perflab-node records them, but this workload is a command\n"
     )  # fmt: skip

@@ -143,7 +143,8 @@ def test_a_thread_that_is_starved_on_purpose_is_named_and_without_one_none_is(
         (holder,) = thread["holders"]
         assert holder["name"] == "burn_1"
         assert (
-            "starved meanwhile: thread pong (executor, OTHER) of pong, which could run and did not" in trial["reason"]
+            "starved meanwhile: thread pong (executor, OTHER) of pong, which was ready but did not run"
+            in trial["reason"]
         )
     assert [trial["starved"] for trial in above] == [[]] * len(above)
     assert {trial["own_outcome"]["name"] for trial in above} <= {"unaffected"}, [t["reason"] for t in above]

@@ -126,7 +126,7 @@ def test_who_does_not_end_the_measured_part_within_its_limit_has_failed(run: Run
         ("fail", "process 'probe': as it was told to"),
         ("throw", "process 'probe': subscription /pong of /probe: a handler that throws"),
         ("throw_in_thread", "process 'probe': thread control: the control loop is gone"),
-        ("undeclared", "a program says the figure 'unheard_of', which is not declared"),
+        ("undeclared", "a program reports the figure 'unheard_of', which is not declared"),
     ],
 )
 def test_a_program_that_fails_says_why(run: Run, tmp_path: Path, does: str, words: str) -> None:

@@ -83,8 +83,8 @@ LOANED = ("--middleware", "fastdds", "--middleware-option", "data_sharing=on", "
         [(LOANED, 3, "has messages of variable size, which cannot be loaned")],
         [
             (LOANED, 3, "has messages of variable size, which cannot be loaned"),
-            (("--ipc", "off,on"), 2, "--ipc on changes nothing: no topic, service or action of manipulation"),
-            (("--pass-by", "unique"), 2, "--pass-by unique changes nothing: no message of manipulation"),
+            (("--ipc", "off,on"), 2, "--ipc on has no effect: no topic, service or action of manipulation"),
+            (("--pass-by", "unique"), 2, "--pass-by unique has no effect: no message of manipulation"),
             (("--serialization", "once"), 2, "is a program, whose messages differ from each other"),
             (("--measure", "loops"), 2, "--measure loops: the graph has no loops"),
             (("--factor", "workload.keyed=on"), 2, "no type of its topics declares a key"),

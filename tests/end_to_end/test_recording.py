@@ -80,7 +80,7 @@ def daemon() -> Iterator[None]:
         try:
             _until(lambda: lttng.answers({}) or process.poll() is not None)
             assert process.poll() is None, "another daemon runs; end it, or run this test where there is none"
-            fcntl.flock(lock, fcntl.LOCK_SH)  # whoever wants one uses this one
+            fcntl.flock(lock, fcntl.LOCK_SH)  # all recordings share this one
             yield
             fcntl.flock(lock, fcntl.LOCK_EX)  # nobody uses it any more
         finally:
@@ -144,14 +144,14 @@ def test_a_program_is_recorded(program: Path, tmp_path: Path) -> None:
 def test_a_program_without_tracepoints_is_said_to_be_one(program: Path, tmp_path: Path) -> None:
     run = perflab("trace", "record", "--output", str(tmp_path / "trace"), "--", "true")
     assert run.returncode == 0, run.stderr
-    assert "nothing of user space came" in run.stderr
+    assert "no user-space events were recorded" in run.stderr
     assert "next:" not in run.stderr, "there is no trace to read"
 
 
 def test_the_status_of_the_command_is_told_and_the_trace_is_kept(program: Path, tmp_path: Path) -> None:
     run = record(tmp_path / "trace", command=(str(program), "10", "7"))
     assert run.returncode == 1
-    assert "ended with status 7" in run.stderr.splitlines()[-1]
+    assert "exited with status 7" in run.stderr.splitlines()[-1]
     assert steps(tmp_path / "trace") == 10
 
 
@@ -162,7 +162,7 @@ def test_what_is_lost_is_told(program: Path, tmp_path: Path) -> None:
     user_space = recording(tmp_path / "trace")["user_space"]
     discarded = user_space["discarded_events"]  # type: ignore[index]
     assert discarded > 0
-    assert f"LTTng discarded {discarded:,} events of user space" in run.stderr
+    assert f"LTTng discarded {discarded:,} user-space events" in run.stderr
     # Entry and exit of each call and of main, and what else the library says.
     assert steps(tmp_path / "trace") < wanted
     summary = json.loads(perflab("trace", "summary", str(tmp_path / "trace"), "--json").stdout)
@@ -243,7 +243,7 @@ def test_a_run_within_a_recording_joins_it_and_says_its_own_events(program: Path
         (["--duration", "soon", "--", "true"], "--duration"),
         (["--output", ".", "--", "true"], "exists and is not an empty folder"),
         (["--output", "/proc/x", "--", "true"], "--output /proc/x: "),
-        (["--buffer", "99999GB", "--", "true"], "the buffers of user space would take 294912 GiB"),
+        (["--buffer", "99999GB", "--", "true"], "the user-space buffers would take 294912 GiB"),
         (["--context", "bogus", "--", "true"], "LTTng has no context 'bogus'"),
         (["--", "/no/such/program"], "/no/such/program"),
         (["--", "/etc/passwd"], "'/etc/passwd' is not executable"),

@@ -114,7 +114,7 @@ def test_locked_memory_is_locked(run: Run, tmp_path: Path) -> None:
 def test_missing_rights_end_with_exit_3_and_name_the_limit(
     tmp_path: Path, options: list[str], limit: str, locked: int
 ) -> None:
-    # Without capabilities and with the limits of an ordinary user, whoever runs this test.
+    # Without capabilities and with the limits of an ordinary user, independent of the user that runs this test.
     unprivileged = ["prlimit", "--rtprio=0:0", f"--memlock={locked}:{locked}", "--"]
     if os.geteuid() == 0:
         unprivileged += ["setpriv", "--bounding-set=-sys_nice,-ipc_lock", "--inh-caps=-all", "--"]

@@ -1,4 +1,4 @@
-"""The condition `second_instance` on real processes: what a second server of an action does to who asks."""
+"""The condition `second_instance` on real processes: how a second server of an action affects clients."""
 
 from __future__ import annotations
 

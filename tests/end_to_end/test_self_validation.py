@@ -1,4 +1,4 @@
-"""The instrument against what is known beforehand: published counts, and disturbances that were programmed."""
+"""Measurements compared with known values: published counts, and simulated disturbances."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_ctrl_c_ends_it_in_order(tmp_path: Path) -> None:
     with process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "One line per check, when it has ended:\n"
+            assert process.stdout.readline() == "One line per check, printed when it ends:\n"
             assert process.stdout.readline().startswith("ok          middleware cyclonedds: ")
             process.send_signal(signal.SIGINT)
             _, stderr = process.communicate(timeout=TIMEOUT_S)

@@ -1,5 +1,5 @@
-"""The arm's runner on stacks that are none of perflab's. The double of such a stack is perflab's own, run by somebody
-else (graph_alone.py): the same names, types and actions as MoveIt's and ros2_control's."""
+"""The arm's runner on stacks that are not perflab's. The double of such a stack is perflab's own, run by another
+process (graph_alone.py): the same names, types and actions as MoveIt's and ros2_control's."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def the_result(out: Path) -> Any:
 
 
 def check(result: Any, own_planner: bool = False) -> None:
-    """It came to its goal, with the figures that a client can tell, and no others."""
+    """It reached its goal, with the figures that a client can tell, and no others."""
     (trial,) = result["trials_detail"]
     assert (trial["outcome"], trial["own_outcome"]["name"]) == ("success", "succeeded"), trial["reason"]
     figures = {name: figure["value"] for name, figure in result["key_figures"].items() if "value" in figure}
@@ -155,7 +155,7 @@ def test_a_stack_that_is_not_there_is_one_line(run: Run, tmp_path: Path) -> None
     (trial,) = the_result(out)["trials_detail"]
     assert trial["outcome"] == "failed"
     assert "not matched within 1 s: /benchmark_runner" in trial["reason"]
-    assert "stack was to run already in domain" in trial["reason"]
+    assert "stack should already run in domain" in trial["reason"]
     assert "needs statistics=off" in trial["reason"]
 
 

@@ -75,7 +75,7 @@ def test_a_sweep_has_a_curve_with_every_level_in_every_block(run: Run, busy: Pat
     assert "workload.timer_speed" in shown.stdout
     (out / "summary.json").unlink()
     again = run("show", out, "--json")
-    assert json.loads(again.stdout)["curves"] == [curve], "made of the records alone"
+    assert json.loads(again.stdout)["curves"] == [curve], "made of the records"
 
 
 @pytest.mark.long
@@ -92,7 +92,7 @@ def test_a_run_is_read_that_calls_the_speed_of_timers_a_rate(run: Run, busy: Pat
     assert "workload.rate" in shown.stdout
     (out / "summary.json").unlink()
     (again,) = json.loads(run("show", out, "--json").stdout)["curves"]
-    assert [{**again, "factor": "workload.timer_speed"}] == before, "made of the records alone"
+    assert [{**again, "factor": "workload.timer_speed"}] == before, "made of the records"
     resumed = run("run", "--resume", out)
     assert resumed.returncode == 2
     assert "factor workload.rate is called workload.timer_speed now" in resumed.stderr
@@ -188,7 +188,7 @@ def test_a_criterion_that_cannot_be_judged_ends_the_search(run: Run, busy: Path,
 
 @pytest.mark.long
 def test_that_nothing_arrives_is_breaking(run: Run, busy: Path, tmp_path: Path) -> None:
-    """A latency is none of messages that were lost; the search must not end there."""
+    """Lost messages have no latency; the search must not end there."""
     out = tmp_path / "run"
     options = ["--factor", "virtual.loss", "--low", "0", "--high", "1", "--criterion", "latency.p50 <= 5ms"]
     done = run("breaking-point", busy, *VIRTUAL, *options, "-o", out)
@@ -212,7 +212,7 @@ def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
     assert " ms [" in " ".join(done.stdout.split())
     before = summary(out)
     (out / "summary.json").unlink()
-    assert json.loads(run("show", out, "--json").stdout) == before, "made of the records alone"
+    assert json.loads(run("show", out, "--json").stdout) == before, "made of the records"
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def test_levels_may_have_a_unit(run: Run, busy: Path, tmp_path: Path) -> None:
         ("", "--factor, --low, --high missing"),
         ("--factor workload.timer_speed --low 1", "--high missing"),
         ("--factor workload.timer_speed --low 9 --high 1", "--low 9 is not below --high 1"),
-        ("--factor virtual.loss --low 0 --high 0.9 --scale log", "a logarithmic scale begins above 0"),
-        ("--factor workload.rat --low 1 --high 9", "of a workload there are workload.depth"),
+        ("--factor virtual.loss --low 0 --high 0.9 --scale log", "a logarithmic scale must begin above 0"),
+        ("--factor workload.rat --low 1 --high 9", "of a workload are workload.depth"),
         ("--factor mesage_flood.rate --low 1 --high 9", "did you mean message_flood?"),
         ("--factor message_flood.rat --low 1 --high 9", "did you mean rate?"),
         ("--factor message_flood.rate --low 1 --high 1e9", "must be at most 100000"),
@@ -262,7 +262,7 @@ def test_what_is_running_is_called_with_its_level(run: Run, busy: Path, tmp_path
     ("factor", "line"),
     [
         ("workload.timer_speed=5..5:1", "is empty"),
-        ("workload.timer_speed=1..5", "does not say how many levels"),
+        ("workload.timer_speed=1..5", "lacks the number of levels"),
         ("workload.timer_speed=1", "has one level; a sweep needs two or more"),
         ("cpu_lod.load=1,2", "did you mean cpu_load?"),
         ("workload.timer_speed=1,", "is not a number"),

@@ -60,10 +60,10 @@ def test_from_the_start_blocks_are_added_until_the_difference_is_shown(run: Run,
     assert rule == {"from_start": True, "at_most_s": 120, "looks": [14], "ended": "decided"}
     assert (comparison["verdict"], comparison["treatment"]["n"]) == ("higher", 7)
     said = " ".join(done.stdout.split())
-    assert "this rule was there from the start. It ended because all were decided." in said
+    assert "this rule was set from the start. It ended because all were decided." in said
     assert "Then repetitions are added until every comparison is decided, for at most 2 min." in done.stderr
     assert "look 1, after 14 trials: every comparison is decided" in done.stderr
-    assert "this rule was there from the start" in run("report", out, "--markdown").stdout
+    assert "this rule was set from the start" in run("report", out, "--markdown").stdout
     again = run("run", "--resume", out, "-q")
     assert again.returncode == 0, again.stderr
     assert read(out) == (rule, comparison)

@@ -33,7 +33,7 @@ def of(out: Path, treatment: str) -> list[Json]:
 
 
 def wait_for(what: str, ask: Callable[[], T | None], run: subprocess.Popen[str] | None = None) -> T:
-    """What `ask` says as soon as it says something, while the run goes on."""
+    """What `ask` says as soon as it says something, while the run is in progress."""
     deadline = time.monotonic() + LIMIT_S
     while time.monotonic() < deadline:
         answer = ask()

@@ -1,4 +1,4 @@
-"""What a shell is told that a word can become, asked for as typer's scripts for shells do."""
+"""The completions of a word, requested like typer's shell scripts do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trial made of numbers: what perflab-monitor would have written, and programs that say what they are told to."""
+"""A trial made of numbers: what perflab-monitor would have written, and programs with scripted output."""
 
 from __future__ import annotations
 

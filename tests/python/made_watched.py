@@ -18,7 +18,7 @@ SAMPLES = 24  # the trial lasts 20 of them, beginning with the second
 def records(allowed: str = "0-1", cpus_seen: int = 2) -> list[dict[str, Any]]:
     """CPU 0 is busy for a quarter of each interval, CPU 1 for all of it in the second half.
 
-    Thread 11 uses 10 ms in each interval, first on CPU 0 and from the middle on on CPU 1; thread 12 of a condition
+    Thread 11 uses 10 ms in each interval, first on CPU 0 and from the middle onwards on CPU 1; thread 12 of a condition
     50 ms, always on CPU 1; thread 13 never runs.
     """
     numbers = [0, 1] if allowed == "0-1" else [int(allowed)]

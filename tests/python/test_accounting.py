@@ -87,13 +87,13 @@ def test_more_received_than_a_filter_wants_does_not_add_up() -> None:
 
 def test_a_publisher_that_does_not_know_the_filter_does_not_add_up() -> None:
     accounts = account([checkpoint([publisher(10)], [edge(4, 0, 3, filter="key < 3")])])
-    assert "of which the content filter 'key < 3' wants None" in accounts.problems[0]
+    assert "of which None pass the content filter 'key < 3'" in accounts.problems[0]
 
 
 def test_a_message_that_no_filter_wants_is_a_problem() -> None:
     accounts = filtered_accounts(4, edge(4, 0, 3), unwanted_messages=1)
     assert not accounts.complete
-    assert "1 messages were received that the content filters" in accounts.problems[0]
+    assert "1 messages were received although the content filters" in accounts.problems[0]
 
 
 def test_without_a_filter_nothing_is_filtered() -> None:
@@ -145,7 +145,7 @@ def test_counts_that_do_not_add_up_name_the_edge(bad: dict[str, Any]) -> None:
 
 def test_messages_of_a_publisher_that_sent_none_are_refused() -> None:
     accounts = account([checkpoint([publisher(0)], [edge(1, 0, 0)])])
-    assert accounts.problems == ("edge /a -> /b on /t does not add up: 1 received of a publisher that sent none",)
+    assert accounts.problems == ("edge /a -> /b on /t does not add up: 1 received from a publisher that sent none",)
 
 
 def test_a_publisher_or_edge_recorded_twice_is_refused() -> None:
@@ -159,7 +159,7 @@ def test_a_final_histogram_that_contradicts_its_count_is_refused() -> None:
     record = edge(5, 0, 4)
     record["latency"] = {**record["latency"], "count": 6}
     accounts = account([checkpoint([publisher(5)], [record])])
-    assert accounts.problems == ("edge /a -> /b on /t: latency: a histogram holds 5 values but says 6",)
+    assert accounts.problems == ("edge /a -> /b on /t: latency: a histogram has 5 values but a count of 6",)
 
 
 def test_a_checkpoint_that_lacks_a_member_is_refused() -> None:
@@ -198,7 +198,7 @@ def test_replies_that_do_not_add_up_name_the_service() -> None:
 
 def test_a_service_that_its_client_does_not_record_contradicts_a_complete_trial() -> None:
     accounts = account([checkpoint()], (), [("/a", "/add", "/s")])
-    assert accounts.problems == ("service /add of /a at /s is in the graph, and its client recorded nothing of it",)
+    assert accounts.problems == ("service /add of /a at /s is in the graph, but its client recorded nothing about it",)
     assert account([checkpoint(final=False)], (), [("/a", "/add", "/s")]).problems == ()
 
 

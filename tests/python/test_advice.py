@@ -146,16 +146,16 @@ def test_of_equal_needs_the_lower_response_is_advised() -> None:
     found = situation(slow, fast)
     assert found.advised == "RR:98/RR:98"
     assert found.words.endswith(
-        "FIFO:98/FIFO:98 does too, and none of them needs less or has a lower p99 of the response."
+        "FIFO:98/FIFO:98 does too, and none of them is less demanding or has a lower p99 of the response."
     )
 
 
 def test_where_the_failure_begins_is_said_of_levels_on_both_sides_of_the_inhibitor() -> None:
     assert situation(*SWEEP).borders == (
-        "With executors at RR 98, trials fail with threads of the middleware at RR 85 and below and not at RR 98: the "
-        "border lies at the inhibitor's RR 90.",
-        "With threads of the middleware at RR 98, trials fail with executors at RR 85 and not at RR 98: the border "
-        "lies at the inhibitor's RR 90.",
+        "With executors at RR 98, trials fail with threads of the middleware at RR 85 and below and not at RR 98: "
+        "the boundary is the inhibitor's RR 90.",
+        "With threads of the middleware at RR 98, trials fail with executors at RR 85 and not at RR 98: the "
+        "boundary is the inhibitor's RR 90.",
     )
     contradicted = situation(*SWEEP, made("RR:98", "RR:95", 4, 4))
     assert not any(words.startswith("With executors at RR 98") for words in contradicted.borders)
@@ -169,7 +169,7 @@ def test_an_equal_priority_is_not_above_the_inhibitor() -> None:
 def test_too_few_trials_advise_nothing_and_say_how_many_more_would() -> None:
     found = situation(made("RR:98", "RR:98", 0, 4), made(TS, TS, 4, 4), below=0.3)
     assert (found.advised, found.tried[0].verdict, found.tried[0].more_trials) == (None, UNDECIDED, 5)
-    assert "not enough trials. 5 more trials of RR:98/RR:98 would do" in found.words
+    assert "not enough trials. 5 more trials of RR:98/RR:98 would suffice" in found.words
     assert situation(made("RR:98", "RR:98", 0, 9), below=0.3).advised == "RR:98/RR:98"
 
 
@@ -194,17 +194,17 @@ def test_trials_that_were_not_judged_count_for_nothing() -> None:
     [
         (
             (made("RR:98", TS, 4, 4), made("RR:98", "RR:85", 4, 4)),
-            "Nothing is advised: no assignment was tried whose threads of the middleware are above the inhibitor's "
+            "Nothing is recommended: no assignment was tried whose threads of the middleware are above the inhibitor's "
             "RR 90.",
         ),
         (
             (made("RR:98", TS, 4, 4), made(TS, "RR:98", 4, 4)),
-            "Nothing is advised: no assignment was tried with all threads above the inhibitor's RR 90.",
+            "Nothing is recommended: no assignment was tried with all threads above the inhibitor's RR 90.",
         ),
         (
             (made("RR:98", "RR:98", 4, 4),),
-            "Nothing is advised: trials failed also where all threads are above the inhibitor's RR 90 (RR:98/RR:98), "
-            "so its priority is not the only cause; `--observer tracing` tells more.",
+            "Nothing is recommended: trials failed even with all threads above the inhibitor's RR 90 "
+            "(RR:98/RR:98), so its priority is not the only cause; `--observer tracing` shows more.",
         ),
     ],
 )
@@ -227,8 +227,8 @@ def test_every_middleware_and_every_priority_of_the_inhibitor_stands_alone() -> 
     ]
     (one,) = found.situations[2].tried
     assert one.without is not None and (one.without.failed, one.without.judged) == (1, 4)
-    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor 1 of 4 trials failed too")
-    assert not any("failed too" in words for words in sentences(found.situations[1]))
+    assert sentences(found.situations[2])[-1].startswith("Without priority_inhibitor, 1 of 4 trials failed, too")
+    assert not any("failed, too" in words for words in sentences(found.situations[1]))
 
 
 def test_what_is_tried_again_is_the_advised_assignment_beside_the_same_disturbance() -> None:
@@ -275,9 +275,9 @@ def test_without_a_real_time_policy_of_its_threads_a_middleware_is_told_nothing(
 @pytest.mark.parametrize(
     ("version", "note"),
     [
-        ("2.9.1", "Not for 2.9.1, which was measured: it has no settings of threads."),
-        ("2.13.0", "Thread settings are there since 2.13. This file was not tried by perflab."),
-        (None, "Thread settings are there since 2.13. This file was not tried by perflab."),
+        ("2.9.1", "Not for 2.9.1, which was measured: it has no thread settings."),
+        ("2.13.0", "Thread settings exist since 2.13. perflab did not test this file."),
+        (None, "Thread settings exist since 2.13. perflab did not test this file."),
     ],
 )
 def test_fast_dds_says_from_which_version_on_its_profile_holds(version: str | None, note: str) -> None:
@@ -317,7 +317,9 @@ def test_the_verb_says_what_to_take_and_what_it_rests_on(tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert "Take RR:91/RR:91" in said
     assert "--thread executors=RR:91@1 --thread middleware=RR:91@1" in said
-    assert "Advised is an assignment whose share of failed trials is shown to be below 50 %" in " ".join(said.split())
+    assert "Recommended is an assignment whose share of failed trials is shown to be below 50 %" in " ".join(
+        said.split()
+    )
     assert main(["advise", "realtime", str(run), "--format", "markdown"]) == 0
     said = capsys.readouterr().out
     assert "### cyclonedds, beside priority_inhibitor (RR 90)" in said
@@ -333,15 +335,15 @@ def test_exit_code_1_where_nothing_is_advised(tmp_path: Path, capsys: Captured) 
     run = run_of(tmp_path / "run", *SWEEP)
     assert main(["advise", "realtime", str(run), "--below", "10%"]) == 1
     captured = capsys.readouterr()
-    assert "31 more trials of RR:91/RR:91 would do" in " ".join(captured.out.split())
-    assert "nothing is advised for cyclonedds, beside priority_inhibitor (RR 90)" in captured.err
+    assert "31 more trials of RR:91/RR:91 would suffice" in " ".join(captured.out.split())
+    assert "nothing is recommended for cyclonedds, beside priority_inhibitor (RR 90)" in captured.err
 
 
 def test_several_situations_without_advice_are_counted(tmp_path: Path, capsys: Captured) -> None:
     both = [made("RR:91", "RR:91", 0, 4, name=name) for name in NAMES]
     run = run_of(tmp_path / "run", *both)
     assert main(["advise", "realtime", str(run), "--below", "10%"]) == 1
-    assert capsys.readouterr().err.splitlines()[-1] == "perflab: nothing is advised for 2 of 2 situations"
+    assert capsys.readouterr().err.splitlines()[-1] == "perflab: nothing is recommended for 2 of 2 situations"
 
 
 @pytest.mark.parametrize(
@@ -350,7 +352,7 @@ def test_several_situations_without_advice_are_counted(tmp_path: Path, capsys: C
         (("--below", "0"), "--below '0' is no share between 0 and 1"),
         (("--format", "html"), "--format 'html' is not one of text, markdown"),
         (("--trials", "3"), "--trials goes with --try"),
-        (("--json", "--format", "markdown"), "--json and --format are two ways to print"),
+        (("--json", "--format", "markdown"), "--json and --format exclude each other"),
     ],
 )
 def test_mistakes_are_said_in_one_line(words: tuple[str, ...], said: str, tmp_path: Path, capsys: Captured) -> None:
@@ -372,7 +374,7 @@ def test_the_report_has_the_same_advice(tmp_path: Path, capsys: Captured) -> Non
     page = tmp_path / "page.html"
     assert main(["report", str(run_of(tmp_path / "run", *SWEEP)), "--output", str(page)]) == 0
     text = page.read_text()
-    assert "Which priorities avoid failures" in text
+    assert "Which priorities prevent failures" in text
     assert "Take RR:91/RR:91" in text
     assert "--thread executors=RR:91@1" in text
 

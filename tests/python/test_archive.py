@@ -81,7 +81,7 @@ def test_without_records_the_tables_and_the_summary_remain(run: RunDirectory, tm
     assert back.summary == open_run(run.path).summary
     assert [trial.edges.height for trial in back.trials] == [1, 1]
     run.summary.unlink()
-    with pytest.raises(BadInput, match="in the records alone"):
+    with pytest.raises(BadInput, match="in the records"):
         write(run, tmp_path / "b.tar.gz", with_records=False)
 
 
@@ -163,12 +163,12 @@ def test_the_made_archive_is_good_without_a_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda files: files.update({"x/y": b"2"}), "x/y is not what SHA256SUMS says"),
+        (lambda files: files.update({"x/y": b"2"}), "x/y differs from its checksum in SHA256SUMS"),
         (lambda files: files.pop("x/y"), "x/y is missing"),
-        (lambda files: files.update(more=b""), "more is not what"),
+        (lambda files: files.update(more=b""), "more differs from its checksum"),
         (lambda files: files.pop(SUMS), "lacks SHA256SUMS"),
         (lambda files: files.pop("manifest.json"), "lacks manifest.json"),
-        (lambda files: files.update({SUMS: b"nonsense"}), "holds 'nonsense'"),
+        (lambda files: files.update({SUMS: b"nonsense"}), "has the line 'nonsense'"),
     ],
 )
 def test_what_does_not_agree_is_told_and_not_unpacked(tmp_path: Path, change: Change, words: str) -> None:
@@ -186,7 +186,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, name: str) -> Non
     folder.mkdir(parents=True)
     for prefix in ("r", ""):
         path = made(folder / "a.tar.gz", lambda files: files.update({name: b"evil"}), prefix)
-        with pytest.raises(BadInput, match="no archive of a run"):
+        with pytest.raises(BadInput, match="not an archive of a run"):
             extract(path, folder / "back")
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["a.tar.gz"]
 
@@ -220,7 +220,7 @@ def test_files_that_are_no_archives(run: RunDirectory, tmp_path: Path, monkeypat
                 extract(whole, folder)
     for path, wrong in (
         (tmp_path / "none.tar.gz", "^no archive .*none.tar.gz$"),
-        (tmp_path, "is no file; name an archive"),
+        (tmp_path, "is not a file; name an archive"),
     ):
         with pytest.raises(BadInput, match=wrong):
             check(path)
@@ -244,15 +244,15 @@ def test_the_command(
     assert command.archive("r", None, None, None, False, False) == 0
     assert capsys.readouterr().out.startswith("r.tar.gz: run r, ")
     assert command.archive(None, Path("r.tar.gz"), None, None, False, False) == 0
-    assert capsys.readouterr().out.endswith("every sum is right\n")
+    assert capsys.readouterr().out.endswith("all checksums match\n")
     assert command.archive(None, None, Path("r.tar.gz"), None, False, True) == 0
     assert json.loads(capsys.readouterr().out)["path"] == "r"
     assert (tmp_path / "r/summary.json").is_file()
     for wrong, complaint in (
-        ((None, None, None, None, False, False), "name one thing to do"),
-        (("r", Path("r.tar.gz"), None, None, False, False), "name one thing to do"),
+        ((None, None, None, None, False, False), "choose one action"),
+        (("r", Path("r.tar.gz"), None, None, False, False), "choose one action"),
         ((None, Path("r.tar.gz"), None, Path("x"), False, False), "--check writes nothing: leave out --output"),
-        ((None, Path("r.tar.gz"), None, None, True, False), "--without-records belongs to the writing of an archive"),
+        ((None, Path("r.tar.gz"), None, None, True, False), "--without-records applies only when an archive"),
     ):
         with pytest.raises(BadInput, match=complaint):
             command.archive(*wrong)
@@ -264,6 +264,6 @@ def test_a_run_that_goes_on_is_refused(run: RunDirectory, tmp_path: Path, monkey
     start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     manifest["controller"] = {"pid": os.getpid(), "start_ticks": start, "boot_id": Host().boot_id()}
     run.manifest.write_text(json.dumps(manifest))
-    with pytest.raises(BadInput, match="still going on"):
+    with pytest.raises(BadInput, match="still running"):
         command.archive("r", None, None, None, False, False)
     assert names(tmp_path) == ["runs"]

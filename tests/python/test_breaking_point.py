@@ -130,7 +130,7 @@ def test_too_few_trials_leave_it_unsettled_with_an_interval() -> None:
     found = run(Space(0, 100), Aim(0.5, max_trials=8), lambda level: 1 / (1 + math.exp((level - 50) / 10)))
     assert found.state == "unsettled" and found.stopped == "all 8 trials used up" and found.trials == 8
     assert found.interval is not None and found.interval.high - found.interval.low > 10
-    assert "wider than was asked for" in sentences(found)[0]
+    assert "wider than requested" in sentences(found)[0]
 
 
 def test_a_gap_in_the_middle_is_not_monotone() -> None:

@@ -1,4 +1,4 @@
-"""The course of a search: which trial comes next, what a trial tells, and that it is the same when it is told again."""
+"""The course of a search: which trial comes next, what it learns from a trial, and that a replay gives the same."""
 
 from __future__ import annotations
 
@@ -187,11 +187,11 @@ def run_rest(searching: Searching) -> Sequence[TrialData]:
         ({"low": "9ms", "high": "1ms"}, "--low 9ms is not below --high 1ms"),
         ({"low": "1us", "high": "9ms"}, "--low 1us and --high 9ms have different units; write both in one"),
         ({"low": 1, "high": "9ms"}, "--low 1 and --high 9ms have different units"),
-        ({"low": 0, "high": 5, "scale": "log"}, "begins above 0; use --scale linear"),
-        ({"low": -1, "high": 5, "scale": "log"}, "begins above 0"),
+        ({"low": 0, "high": 5, "scale": "log"}, "must begin above 0; use --scale linear"),
+        ({"low": -1, "high": 5, "scale": "log"}, "must begin above 0"),
         ({"criterion": "quick"}, "write success, a bound like"),
         ({"criterion": "latency.p99 <= 5"}, "has no unit"),
-        ({"criterion": "target:nowhere"}, "is neither a file nor a target of the catalog"),
+        ({"criterion": "target:nowhere"}, "is neither a file nor a target in the catalog"),
     ],
 )
 def test_what_cannot_be_searched_is_refused(keys: dict[str, Any], complaint: str) -> None:
@@ -201,7 +201,7 @@ def test_what_cannot_be_searched_is_refused(keys: dict[str, Any], complaint: str
 
 
 def test_ends_between_whole_numbers_are_refused_where_there_is_nothing_between() -> None:
-    with pytest.raises(BadInput, match=r"--high 9\.5: workload\.depth takes whole numbers alone"):
+    with pytest.raises(BadInput, match=r"--high 9\.5: workload\.depth takes only whole numbers"):
         goal(asked(factor="workload.depth", high=9.5), True, None)
 
 
@@ -254,7 +254,7 @@ def test_what_came_to_nothing_has_not_met_a_bound_and_too_short_a_trial_says_not
     assert judge(counted(2000, 2000)) is True
     assert judge(counted(2000, 0)) is False
     assert judge(counted(2000, 500)) is False
-    with pytest.raises(BadInput, match="p99 needs 1 000 messages in a trial, there are 500; longer trials"):
+    with pytest.raises(BadInput, match="p99 needs 1 000 messages in a trial, there are only 500; use longer trials"):
         judge(counted(500, 500))
     with pytest.raises(BadInput, match="longer trials"):
         judge(counted(900, 500))

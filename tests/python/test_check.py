@@ -122,7 +122,7 @@ def test_resources_are_those_of_the_process_that_the_target_names(tmp_path: Path
     document = json.loads(capsys.readouterr().out)
     assert document["results"][0]["processes"] == ["ear"]
     assert document["results"][0]["figures"][0]["measured"] == pytest.approx(1)
-    assert "the target is for ear, the run is of made" in document["notes"]
+    assert "the target is for ear, but the run measured made" in document["notes"]
 
 
 def test_a_target_of_another_workload_is_refused(tmp_path: Path, capsys: Captured) -> None:
@@ -130,10 +130,7 @@ def test_a_target_of_another_workload_is_refused(tmp_path: Path, capsys: Capture
     assert check(made(tmp_path / "run"), wanted) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == (
-        f"perflab: --target {wanted} is for nose, and run measured made: their figures are not comparable; "
-        "check a run of nose\n"
-    )
+    assert captured.err == (f"perflab: --target {wanted} is for nose, but run measured made; check a run of nose\n")
     assert (
         check(tmp_path / "run", target(tmp_path / "m.json", topology_file="made.json", resources={"cpu_perc": 99})) == 0
     )
@@ -149,7 +146,7 @@ def test_what_says_how_to_compare_runs_is_refused_without_a_baseline(
     assert check(made(tmp_path / "run"), wanted, *option) == 2
     err = capsys.readouterr().err
     assert err == (
-        f"perflab: {option[0]} says how to compare with an earlier run; give --baseline RUN, or leave it out\n"
+        f"perflab: {option[0]} applies to a comparison with an earlier run; add --baseline RUN, or leave it out\n"
     )
 
 
@@ -162,7 +159,7 @@ def test_another_machine_and_other_thresholds_are_said(tmp_path: Path, capsys: C
     )
     assert check(made(tmp_path / "run"), wanted) == 0
     out = capsys.readouterr().out
-    assert "Note: the target is for rpi3 b 1.2; this was measured on Test CPU, x86_64, 4 CPUs" in out
+    assert "Note: the target is for rpi3 b 1.2, but this was measured on Test CPU, x86_64, 4 CPUs" in out
     assert "Note: the target asks for --too-late-absolute 40000 (was 50000)" in out
     assert (
         check(tmp_path / "run", target(tmp_path / "u.json", platform="test cpu", latency_total={"late_perc": 9})) == 0
@@ -222,7 +219,7 @@ def test_targets_of_the_catalog_are_known_by_name(tmp_path: Path, capsys: Captur
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "is neither a file nor a target of the catalog; the catalog has mont_blanc_rpi3, sierra_nevada_rpi3"),
+        (None, "is neither a file nor a target in the catalog; the catalog has mont_blanc_rpi3, sierra_nevada_rpi3"),
         ({"resources": {"cpus": 1}}, "unknown key 'cpus' in resources"),
         ({"resurces": {}}, "unknown key 'resurces'"),
     ],

@@ -113,7 +113,7 @@ def test_a_margin_is_not_taken_of_values_below_0() -> None:
         _, found = gate([Match(result(values), result(values))], [metric], ("old", "new"))
         assert (found.metric, found.verdict) == ("latency.mean", verdict)
         if verdict == "undecided":
-            assert found.reason == "values below 0, of which a margin of 5 % means nothing"
+            assert found.reason == "values below 0, for which a margin of 5 % is meaningless"
 
 
 def test_any_shown_increase_of_losses_fails(tmp_path: Path, capsys: Captured) -> None:
@@ -135,7 +135,7 @@ def test_one_trial_each_is_not_enough_and_says_so(tmp_path: Path, capsys: Captur
     one = replace(OLD, treatments={}, blocks=1)
     paths = runs(tmp_path, replace(one, variants={"cyclonedds": Effect(latency=50)}, seed=2), one)
     assert check(paths) == 0
-    assert "not enough trials to tell (1 and 1" in capsys.readouterr().out
+    assert "too few trials (1 and 1" in capsys.readouterr().out
     assert check(paths, "--strict") == 1
 
 
@@ -200,7 +200,7 @@ def test_fewer_successes_fail(tmp_path: Path, capsys: Captured) -> None:
 def test_a_result_that_is_gone_is_a_warning(tmp_path: Path, capsys: Captured) -> None:
     paths = runs(tmp_path, new(Effect(), treatments={}))
     assert check(paths, "--metric", "latency.p99") == 0
-    assert "Warning: cyclonedds, cpu_load is in old alone" in capsys.readouterr().out
+    assert "Warning: cyclonedds, cpu_load is only in old" in capsys.readouterr().out
     assert check(paths, "--metric", "latency.p99", "--strict") == 1
 
 
@@ -218,7 +218,10 @@ def test_other_conditions_of_the_same_name_are_not_matched(tmp_path: Path, capsy
 
 @pytest.mark.parametrize(
     ("key", "value", "complaint"),
-    [("duration_s", 10.0, "the duration of a trial is 10 s, there 2 s"), ("workload", "else", "the workload is else")],
+    [
+        ("duration_s", 10.0, "the duration of a trial is 10 s, in the baseline 2 s"),
+        ("workload", "else", "the workload is else"),
+    ],
 )
 def test_runs_of_something_else_are_refused(
     tmp_path: Path, capsys: Captured, key: str, value: Any, complaint: str
@@ -268,7 +271,7 @@ def test_a_damaged_run_is_one_line(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "new" / "summary.json").write_text(json.dumps(summary))
     assert check(paths) == 2
     error = capsys.readouterr().err
-    assert "is damaged, or was written by another version of perflab: it has no results.0.trials_detail" in error
+    assert "is damaged, or was written by another version of perflab: it lacks results.0.trials_detail" in error
     assert error.count("\n") == 1
 
 

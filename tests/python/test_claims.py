@@ -74,7 +74,7 @@ def test_what_is_within_the_noise_of_the_baseline_is_no_difference() -> None:
     noisy = replace(found, comparisons=tuple(replace(c, verdict="below_noise_floor") for c in found.comparisons))
     more, bounded, less = claims.judge(wanted, made, noisy)
     assert (more.verdict, bounded.verdict, less.verdict) == ("not_decided", "holds", "does_not_hold")
-    assert "baselines differ among themselves" in more.words
+    assert "baselines differ from each other" in more.words
 
 
 def test_few_trials_decide_nothing_and_say_how_many_could() -> None:
@@ -201,24 +201,24 @@ def test_the_baseline_is_judged_by_itself_or_against_another_level() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("latency.p99", "is no expectation; write it like 'planning > baseline'"),
+        ("latency.p99", "is not an expectation; write it like 'planning > baseline'"),
         ("latncy.p99 > baseline", "no metric 'latncy.p99'; did you mean latency.p99?"),
         ("latency.p99 = baseline", "has =; use one of <= < >= > =="),
-        ("latency.p99 == baseline", "a margin (within ...) goes with =="),
-        ("latency.p99 > baseline within 5 %", "a margin (within ...) goes with =="),
-        ("latency.p99 == baseline within 5ms", "compared by factors, so its margin is one in per cent, as 5 %"),
-        ("latency.p99 == baseline within 0 %", "a margin is above 0"),
+        ("latency.p99 == baseline", "a margin (within ...) needs =="),
+        ("latency.p99 > baseline within 5 %", "a margin (within ...) needs =="),
+        ("latency.p99 == baseline within 5ms", "compared by factors, so its margin must be in percent, as 5 %"),
+        ("latency.p99 == baseline within 0 %", "a margin must be above 0"),
         ("latency.p99 == baseline within 1e999 %", "1e999 is too large"),
-        ("latency.p99 > 0x baseline", "a factor is above 0"),
+        ("latency.p99 > 0x baseline", "a factor must be above 0"),
         ("latency.p99 > 5", "has no unit; write latency.p99 > 5ms"),
-        ("latency.p99 == 5ms", "no trials show that a value is exactly one; write latency.p99 == 5ms within 1 %"),
-        ("latency.p99 < 5ms within 1 %", "or < <= > >= and no margin"),
-        ("latency.p99 == 5ms within 0 %", "a margin is above 0"),
+        ("latency.p99 == 5ms", "trials cannot show an exact value; write latency.p99 == 5ms within 1 %"),
+        ("latency.p99 < 5ms within 1 %", "or < <= > >= without a margin"),
+        ("latency.p99 == 5ms within 0 %", "a margin must be above 0"),
         ("lost_share == 5 % within 1", "has no unit; write lost_share == 5% within 1 %"),
-        ("latency.p99 > twice", "after > stands `baseline` or a value"),
-        ("lost > 2x baseline", "lost is compared by differences, so there is no factor; leave 2x out"),
+        ("latency.p99 > twice", "after > write `baseline` or a value"),
+        ("lost > 2x baseline", "lost is compared by differences, so it has no factor; leave 2x out"),
         ("success < 50", "has no unit; write success < 50 %"),
-        ("spread of success < baseline", "success is of all trials together and has no spread"),
+        ("spread of success < baseline", "success refers to all trials together and has no spread"),
         ("spread of latency.p99 < 5ms", "a spread is compared with that of the baseline"),
     ],
 )
@@ -247,7 +247,7 @@ class Planned:
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
-        ({}, "name the treatment that it is about: cpu_load, io_load, baseline"),
+        ({}, "name the treatment that the claim is about: cpu_load, io_load, baseline"),
         ({"treatment": "cpu_lod"}, "no treatment 'cpu_lod'; did you mean cpu_load?"),
         ({"treatment": "baseline"}, "the baseline is not compared with itself; name a level"),
         ({"treatment": "cpu_load", "against": {"workload.depth": 1}}, "only a claim about the baseline"),

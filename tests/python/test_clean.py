@@ -138,7 +138,7 @@ def test_a_number_that_somebody_else_has_by_now_is_never_hit(tmp_path: Path, spa
     run = make_run(tmp_path / "r", {"processes": {"a": recorded}, "companions": [{"name": "b", **recorded}]})
     assert [left.kind for left in clean.find([run], HOST)] == ["trial"]
     stale = processes.Process(recorded["pid"], recorded["start_ticks"])
-    with pytest.raises(Exception, match="had ended already"):
+    with pytest.raises(Exception, match="had already ended"):
         clean.end_process(stale, "it")
     assert somebody.poll() is None
 
@@ -194,7 +194,7 @@ def test_a_run_that_is_resumed_between_finding_and_removing_is_not_touched(tmp_p
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["controller"]["start_ticks"] = ticks(os.getpid())
     (run / "manifest.json").write_text(json.dumps(manifest))
-    assert {removal.problem for removal in clean.remove(found, HOST)} == {"the run goes on"}
+    assert {removal.problem for removal in clean.remove(found, HOST)} == {"the run is in progress"}
     assert node.poll() is None
     assert trial_of(run)["status"] == "running"
 
@@ -345,7 +345,7 @@ def test_a_trial_whose_process_cannot_be_ended_keeps_the_rest(
 
     monkeypatch.setattr(signal, "pidfd_send_signal", refuse)
     problems = [removal.problem for removal in clean.remove(clean.find([run], HOST), HOST)]
-    assert problems == ["Operation not permitted", "something of its trial could not be removed", None]
+    assert problems == ["Operation not permitted", "a part of its trial could not be removed", None]
     assert trial_of(run)["status"] == "running"
     assert not (run / ".reserve").exists()
 

@@ -43,16 +43,16 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--trials", "0"], "--trials 0 must be at least 1"),
         (
             ["run", "GRAPH", "--time", "0", "--trials", "2"],
-            "--time 0 runs one trial until it is stopped, and this experiment has 2; right would be a duration, or one "
+            "--time 0 runs one trial until it is stopped, but this experiment has 2; use a duration, or one "
             "variant and one trial",
         ),
         (
             ["run", "GRAPH", "--time", "0", "--middleware", "virtual"],
-            "--time 0 is until somebody stops it, and virtual time does not wait for anybody",
+            "--time 0 runs until it is stopped, but virtual time does not wait for anybody",
         ),
         (
             ["run", "GRAPH", "--time", "0", "--quick"],
-            "--quick takes a minute; with a time of 0 nobody knows how long it takes",
+            "--quick takes a minute, but with a time of 0 its length is unknown",
         ),
         (["run", "GRAPH", "--time", "-1"], "--time '-1' is not a duration"),
         (["run", "GRAPH", "--time", "nan"], "is not a duration"),
@@ -62,39 +62,39 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--sampling", "1ms"], "--sampling 1.00 ms is shorter than"),
         (
             ["run", "GRAPH", "--measure", "work,latency"],
-            "--measure 'latency' is no figure; there are dispatch, work, loops",
+            "--measure 'latency' is not a figure; choose from dispatch, work, loops",
         ),
-        (["run", "GRAPH", "--middleware", "cyclonedd"], "no middleware named 'cyclonedd'; did you mean cyclonedds?"),
+        (["run", "GRAPH", "--middleware", "cyclonedd"], "unknown middleware 'cyclonedd'; did you mean cyclonedds?"),
         (["run", "GRAPH", "--middleware", "sim,sim"], "names one twice"),
-        (["run", "GRAPH", "--middleware", ""], "no middleware named ''"),
-        (["run", "GRAPH", "--middleware", "sim"], "does not reach across processes"),
+        (["run", "GRAPH", "--middleware", ""], "unknown middleware ''"),
+        (["run", "GRAPH", "--middleware", "sim"], "does not connect processes"),
         (["run", "GRAPH", "--middleware-option", "novalue"], "'novalue' is not [NAME.]KEY=VALUE"),
         (["run", "GRAPH", "--middleware-option", "sim.a=b"], "is for sim, which --middleware does not name"),
         (["run", "GRAPH", "--middleware-option", "fake=bad_option"], "fake: bad_option"),
-        (["run", "GRAPH", "--middleware", "cyclonedds+sim"], "cyclonedds and sim do not meet on the wire"),
-        (["run", "GRAPH", "--executor", "magic"], "no executor named 'magic'"),
+        (["run", "GRAPH", "--middleware", "cyclonedds+sim"], "cyclonedds and sim have different wire"),
+        (["run", "GRAPH", "--executor", "magic"], "unknown executor 'magic'"),
         (["run", "GRAPH", "--executor", "inline:2"], "only multi_threaded has a number of threads"),
         (["run", "GRAPH", "--ipc", "maybe"], "--ipc 'maybe' is not on or off"),
         (["run", "GRAPH", "--ipc", "on,on"], "--ipc 'on,on' names one twice"),
         (
             ["run", "GRAPH", "--ipc", "off,on"],
-            "--ipc on changes nothing: no topic, service or action of small has both",
+            "--ipc on has no effect: no topic, service or action of small has both",
         ),
         (["run", "GRAPH", "--pass-by", "hand"], "--pass-by 'hand' is not shared, unique or loaned"),
         (
             ["run", "GRAPH", "--pass-by", "unique"],
-            "--pass-by unique changes nothing: no message of small is deliver",
+            "--pass-by unique has no effect: no message of small is deliver",
         ),
         (["run", "GRAPH", "--service-framing", "x"], "--service-framing 'x' is not rmw_fastrtps or rmw_cyclonedds"),
         (["run", "GRAPH", "--thread", "pang.executors=RR:1"], "no process named 'pang'; there are ping, pong"),
-        (["run", "GRAPH", "--thread", "executors=RR"], "there is no priority within 1..99"),
+        (["run", "GRAPH", "--thread", "executors=RR"], "the priority is missing within 1..99"),
         (["run", "GRAPH", "--lock-memory", "maybe"], "--lock-memory 'maybe' is not on or off"),
         (["run", "GRAPH", "--name-threads", "1"], "--name-threads '1' is not on or off"),
         (["run", "GRAPH", "--ros-params", "x"], "--ros-params 'x' is not on or off"),
         (["run", "GRAPH", "--node-type", "x"], "--node-type 'x' is not node or lifecycle"),
         (["run", "GRAPH", "--domain", "233"], "--domain 233 must be at most 232"),
         (["run", "GRAPH", "--domain", "1", "--middleware", "virtual"], "--domain: virtual time has no DDS domains"),
-        (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; there are lo"),
+        (["run", "GRAPH", "--network", "eth99"], "no network interface 'eth99'; choose from lo"),
         (["run", "GRAPH", "--late-percentage", "-1"], "--late-percentage -1% must be at least 0%"),
         (["run", "GRAPH", "--too-late-absolute", "inf"], "--too-late-absolute inf is not a number"),
         (["run", "GRAPH", "--late-absolute", "5ms"], "--late-absolute 5ms is not a number from 0 to 1e+12"),
@@ -102,7 +102,7 @@ def one_line(text: str) -> str:
         (["run", "GRAPH", "--order", "x"], "--order 'x' is not randomised or as_written"),
         (["run", "GRAPH", "--progress", "x"], "--progress 'x' is not auto, lines, seconds or off"),
         (["run", "GRAPH", "--stop", "SIGINT"], "--stop is for a command; write the command after --"),
-        (["run", "GRAPH", "--factor", "workload.rate=1,2"], "factor workload.rate is called workload.timer_speed now"),
+        (["run", "GRAPH", "--factor", "workload.rate=1,2"], "factor workload.rate is now called workload.timer_speed"),
         (["run", "GRAPH", "--seed", "-1"], "--seed -1 must be at least 0"),
         (["run", "GRAPH", "--condition", "gremlins"], "no condition named 'gremlins'"),
         (["run", "GRAPH", "--observer", "gremlins:a=b"], "no observer named 'gremlins'"),
@@ -118,7 +118,7 @@ def one_line(text: str) -> str:
         (["show", "none"], "no run 'none'"),
         (["show", "FULL"], "is not a run directory: it has no manifest.json"),
         (["show", "GRAPH"], "is a file"),
-        (["list", "gremlins"], "nothing named 'gremlins' to list"),
+        (["list", "gremlins"], "'gremlins' is not a list"),
         (["doctor", "now"], "now"),
     ],
 )
@@ -157,8 +157,8 @@ def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(
     ("arguments", "expected"),
     [
         (["--pass-by", "loaned"], "pass_by loaned: the double cannot lend messages"),
-        (["--ros-params", "on"], "parameter services are of ROS 2; right would be --middleware rclcpp"),
-        (["--node-type", "lifecycle"], "lifecycle nodes are of ROS 2; right would be --middleware rclcpp"),
+        (["--ros-params", "on"], "parameter services; use --middleware rclcpp"),
+        (["--node-type", "lifecycle"], "lifecycle nodes; use --middleware rclcpp"),
         (["--service-framing", "rmw_fastrtps"], "middleware cyclonedds can only carry rmw_cyclonedds"),
         (["--middleware-option", "fake=unsupported"], "fake: unsupported"),
     ],
@@ -434,7 +434,7 @@ def test_services_are_measured(perflab: Perflab, tmp_path: Path, topics: bool) -
 
 UNANSWERED = ("unanswered", 0, "69 of 75 replies received, 6 lost (6 at the end)")
 NO_SERVICES = (
-    *("no_services", 1), "service /add of /asking at /answering is in the graph, and its client recorded nothing",
+    *("no_services", 1), "service /add of /asking at /answering is in the graph, but its client recorded nothing",
 )  # fmt: skip
 
 
@@ -594,7 +594,7 @@ def test_a_killed_perflab_leaves_no_process_and_a_run_that_opens(
         running = perflab("show", out)
         process.kill()
     assert running.returncode == 0
-    assert "the run is still going on" in running.stdout
+    assert "the run is still in progress" in running.stdout
     deadline = time.monotonic() + 30
     while not all(is_gone(pid) for pid in pids):
         assert time.monotonic() < deadline, "a process outlived perflab"
@@ -603,7 +603,7 @@ def test_a_killed_perflab_leaves_no_process_and_a_run_that_opens(
         file.write('{"type":"checkpoint","at_')
     shown = perflab("show", out)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "perflab was ended before this run was" in shown.stdout
+    assert "perflab ended before the run was" in shown.stdout
     assert "ping.jsonl of 0001_baseline ends within a line" in shown.stdout
     summary = json.loads(perflab("show", out, "--json").stdout)
     published("summary").validate(summary)

@@ -186,7 +186,7 @@ def test_a_damaged_summary_is_made_anew_from_the_records(
     for option in ([], ["--json"]):
         shown = perflab("show", finished, *option)
         assert (shown.returncode, shown.stdout) == (2, "")
-        assert "0001_baseline/trial.json is damaged: it has no order" in shown.stderr
+        assert "0001_baseline/trial.json is damaged: it lacks order" in shown.stderr
         assert shown.stderr.count("\n") == 1
 
 

@@ -57,9 +57,9 @@ def test_where_no_folder_can_be_it_is_one_line(place: str) -> None:
     ("words", "line"),
     [
         (["--buffer", "0", "--", "true"], "--buffer '0' must be more than 0"),
-        (["--event", "", "--", "true"], "--event '' names nothing"),
-        (["--context", " ", "--", "true"], "--context '' names nothing"),
-        (["--whole-system", "--", "true"], "--whole-system is of the scheduler's events"),
+        (["--event", "", "--", "true"], "--event '' is empty"),
+        (["--context", " ", "--", "true"], "--context '' is empty"),
+        (["--whole-system", "--", "true"], "--whole-system applies to the scheduler's events"),
     ],
 )
 def test_bad_input_of_record_is_one_line_and_writes_nothing(

@@ -58,8 +58,8 @@ def ended(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, 
         (["sweep", "siera_nevada"], "no workload named 'siera_nevada'; did you mean sierra_nevada"),
         (["sweep", "sweep_cpu_laod"], "no workload named 'sweep_cpu_laod'; did you mean sweep_cpu_load"),
         (["breaking-point", "TYPO"], "no workload named 'TYPO'"),
-        (["run", "sierra_nevada", "demo"], "'demo' is an experiment; it stands alone"),
-        (["run", "demo", "sierra_nevada"], "'demo' is an experiment; it stands alone"),
+        (["run", "sierra_nevada", "demo"], "'demo' is an experiment; it cannot be combined"),
+        (["run", "demo", "sierra_nevada"], "'demo' is an experiment; it cannot be combined"),
         (["run", "x" * 300], "File name too long"),
     ],
 )
@@ -83,7 +83,7 @@ def test_too_little_address_space_is_one_line(verb: str, code: int) -> None:
     assert done.returncode == code
     if code:
         assert done.stdout == ""
-        assert done.stderr.startswith("perflab: this process may have 2048 MiB of address space, and needs ")
+        assert done.stderr.startswith("perflab: this process is limited to 2048 MiB of address space, and needs ")
         assert done.stderr.count("\n") == 1
 
 
@@ -92,7 +92,7 @@ def test_memory_that_runs_out_is_one_line(capsys: pytest.CaptureFixture[str], mo
         raise MemoryError
 
     monkeypatch.setattr("perflab.runs.rundir.open_run", none_left)
-    assert ended(capsys, "show", "x") == (3, "there is not enough memory; free some, or raise the limit (`ulimit -v`)")
+    assert ended(capsys, "show", "x") == (3, "out of memory; free some, or raise the limit (`ulimit -v`)")
 
 
 def test_a_file_that_the_machine_refuses_is_named(
@@ -124,7 +124,7 @@ def test_what_cannot_be_written_is_one_line(
     words = [word.replace("RUN", str(made)).replace("WHERE", "/proc") for word in verb]
     said, error = ended(capsys, *words)
     assert said == code
-    assert error.startswith(("cannot write /proc/", "cannot make /proc/")), error
+    assert error.startswith(("cannot write /proc/", "cannot create /proc/")), error
 
 
 def test_a_run_that_cannot_be_written_cannot_go_on(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +133,9 @@ def test_a_run_that_cannot_be_written_cannot_go_on(made: Path, monkeypatch: pyte
 
     directory = RunDirectory(made, created=False)
     monkeypatch.setattr(rundir, "write_json", refused)
-    with pytest.raises(PerflabError, match=r"^cannot write .*/manifest\.json: Read-only file system; a run goes on in"):
+    with pytest.raises(
+        PerflabError, match=r"^cannot write .*/manifest\.json: Read-only file system; a run can only be resumed in"
+    ):
         experiment_run.take_over(directory.read_manifest(), directory, Host())
 
 
@@ -157,7 +159,7 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
         capsys, "run", graph_file, "-t", "0.1", "-s", "0.1", "--trials", "2", "--cool-down", "0", "-o", "out", "-q"
     )
     assert code == 1
-    assert error.startswith("the run directory out was moved or removed while the run went on; ")
+    assert error.startswith("the run directory out was moved or removed during the run; ")
     assert not Path("out").exists()
     assert json.loads(Path("elsewhere/manifest.json").read_text())["run"] == "out"
     assert main(["show", "elsewhere"]) == 0
@@ -169,7 +171,7 @@ def test_a_run_that_is_moved_while_it_goes_on_says_so(
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ("g,m,s,n\nx,1,1,5\ny,1,1,1e30\n", "n is 1e+30; at most 1e+12 can be calculated with"),
+        ("g,m,s,n\nx,1,1,5\ny,1,1,1e30\n", "n is 1e+30; the maximum is 1e+12"),
         ("g,m,s,n\nx,1,1,5\ny,1e308,1,5\n", "line 3: m is '1e308'"),
         ("g,m,s,n\nx,1,1,5\ny,1,-1e308,5\n", "line 3: s is '-1e308'"),
         ("g,m,s,n\nx,1,1,5\ny,1,1,inf\n", "line 3: n is 'inf', which is not finite"),
@@ -193,7 +195,7 @@ def test_a_quantile_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize("word", ["0", "-1", "x", "9" * 5000])
 def test_a_process_number_that_is_none_is_one_line(capsys: pytest.CaptureFixture[str], word: str) -> None:
     code, error = ended(capsys, "profile", "--pid", word)
-    assert (code, "is no process number" in error) == (2, True), error
+    assert (code, "is not a process id" in error) == (2, True), error
 
 
 def _put(document: dict[str, object], path: str, value: object) -> None:
@@ -236,7 +238,7 @@ def test_a_summary_of_the_wrong_types_is_one_line(
         ("show", made),
     ):
         code, error = ended(capsys, *words)
-        # Some need nothing of it; whoever does says whose fault it is.
+        # Some verbs need nothing of it; the others name the cause.
         assert code in (0, 2), error
         assert not code or "is damaged: " in error, error
 

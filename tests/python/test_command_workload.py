@@ -1,4 +1,4 @@
-"""A command line as the workload: what may be written, what is refused, and what is known without running it."""
+"""A command line as the workload: the permitted syntax, what is rejected, and its properties before it runs."""
 
 from __future__ import annotations
 
@@ -66,23 +66,23 @@ def test_short_forms() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"command": "a && b"}, "'&&' is for a shell, and perflab starts none; write [sh, -c, 'a && b']"),
+        ({"command": "a && b"}, "'&&' needs a shell, and perflab starts none; write [sh, -c, 'a && b']"),
         ({"command": "cat <x"}, None),  # as one word it is a name like any other
-        ({"command": "cat < x"}, "'<' is for a shell"),
+        ({"command": "cat < x"}, "'<' needs a shell"),
         ({"command": "'a"}, "cannot be split into words: no closing quotation"),
         ({"command": []}, "the command is empty"),
-        ({"command": ["a", True]}, "the word True is no text; put it in quotes"),
+        ({"command": ["a", True]}, "the word True is not text; put it in quotes"),
         ({"redy": 1}, "no key 'workload.redy'; did you mean ready?"),
         ({"ready": {"aftr": 1}}, "no key 'workload.ready.aftr'; did you mean after?"),
         ({"ready": {}}, "give exactly one of after and log"),
         ({"ready": {"after": 1, "log": "x"}}, "give exactly one of after and log"),
-        ({"ready": "log:("}, "'(' is no regular expression"),
+        ({"ready": "log:("}, "'(' is not a regular expression"),
         ({"ready": "log:"}, "an empty pattern matches any line"),
         ({"ready": "5 parsecs"}, "is not a duration"),
         ({"stop": "SIGFOO"}, "'SIGFOO' is not SIGINT, "),
         ({"stop": {"grace": 0}}, "0 must be more than 0"),
-        ({"environment": {"A": True}}, "True is no text; put it in quotes"),
-        ({"environment": {"A=B": "x"}}, "'A=B' is no name of a variable"),
+        ({"environment": {"A": True}}, "True is not text; put it in quotes"),
+        ({"environment": {"A=B": "x"}}, "'A=B' is not a valid variable name"),
         ({"ends": "never"}, "'never' is not stopped or itself"),
     ],
 )  # fmt: skip
@@ -107,8 +107,8 @@ def test_the_program_must_be_there_and_executable(tmp_path: Path) -> None:
     assert refused("./nothing") == "the program './nothing' does not exist"
     assert refused("./start_robot").startswith("'./start_robot' is not executable; `chmod +x`")
     assert refused(str(tmp_path)) == f"{str(tmp_path)!r} is a folder; name a program"
-    assert refused("start_robot").endswith(f"the file in {str(tmp_path)!r} is called ./start_robot")
-    assert "run without --: `perflab run sierra_nevada`" in refused("sierra_nevada")
+    assert refused("start_robot").endswith(f"use ./start_robot for the file in {str(tmp_path)!r}")
+    assert "without --: `perflab run sierra_nevada`" in refused("sierra_nevada")
     (tmp_path / "start_robot").chmod(0o755)
     assert command.load(parameters(command=["./start_robot"], directory=str(tmp_path))).name == "start_robot"
     assert command.load(parameters(command="start_robot", environment={"PATH": str(tmp_path)})).name == "start_robot"
@@ -173,9 +173,9 @@ def test_named_commands_are_the_same_when_they_are_read_again() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"commands": {"a b": "sleep 1"}}, "'a b' is no name of a command"),
+        ({"commands": {"a b": "sleep 1"}}, "'a b' is not a valid name for a command"),
         ({"commands": "sleep 1"}, "commands are a mapping of names and command lines"),
-        ({"commands": {"a": "sleep 1 && true"}}, "'&&' is for a shell"),
+        ({"commands": {"a": "sleep 1 && true"}}, "'&&' needs a shell"),
         ({"commands": {"a": {"command": "sleep 1", "redy": 1}}}, "no key"),
         ({"command": "sleep 1", "commands": {"a": "sleep 1"}}, "give exactly one of command and commands"),
         ({"commands": {}}, "give exactly one of command and commands"),
@@ -220,9 +220,9 @@ def test_factors_of_a_command_are_variables() -> None:
         design.check_factors(Document.model_validate(written))
 
     check(workload__environment__RMW_IMPLEMENTATION=["rmw_cyclonedds_cpp", "rmw_fastrtps_cpp"])
-    with pytest.raises(BadInput, match=r"of a command there are workload\.environment\.NAME"):
+    with pytest.raises(BadInput, match=r"of a command are workload\.environment\.NAME"):
         check(workload__depth=[1, 10])
-    with pytest.raises(BadInput, match="is there twice"):
+    with pytest.raises(BadInput, match="is given twice"):
         check(workload__environment__A=[1, 1])
 
 
@@ -283,7 +283,7 @@ def test_a_command_of_a_kind_has_its_parameters_and_variables_as_factors(stack: 
     for factors, said in (
         ({"workload__depth": [1, 10]}, "workload stack has no parameter 'depth'"),
         ({"workload__goals": [0, 1]}, "goals: 0 must be at least 1"),
-        ({"workload__argument__x": [1, 2]}, "stands in no word of the command"),
+        ({"workload__argument__x": [1, 2]}, "no word of the command contains"),
     ):
         with pytest.raises(BadInput, match=said):
             design.check_factors(document(**factors))

@@ -93,7 +93,7 @@ def test_what_was_never_taken_is_not_called_lost() -> None:
     assert (edge["sent"], edge["received"], edge["not_taken"]) == (2, 1, 1)
     assert (edge["pre_match"], edge["gap"], edge["tail"]) == (None, None, None)
     assert found.counts["not_taken"] == 1
-    assert found.notes == ("1 messages were published and not seen to be taken: whether they were lost is not known",)
+    assert found.notes == ("1 messages were published and not seen to be taken: whether they were lost is unknown",)
 
 
 def test_what_a_ring_buffer_overwrote_is_lost() -> None:
@@ -122,7 +122,7 @@ def test_topics_of_ros_and_processes_of_others_are_left_out() -> None:
     assert (found.counts["publications"], found.counts["of_ros_itself"], found.counts["of_others"]) == (1, 1, 0)
     found = read(trace, WINDOW, {20})
     assert (found.edges, found.publishers, found.counts["of_others"]) == ((), (), 2)
-    assert found.notes == ("2 publications are left out: their processes are not below the command",)
+    assert found.notes == ("2 publications are left out: their processes do not belong to the command",)
 
 
 def test_publishers_without_a_name_are_said() -> None:

@@ -360,7 +360,7 @@ def test_a_guard_whose_parent_thread_ended_goes_on(start: Start) -> None:
     task = Path(f"/proc/self/task/{thread.native_id}")
     thread.join()
     until(lambda: not task.exists(), "the thread's task has ended")
-    # What the guard is asked for after that it still does: it ends the command when it is told to, and not before.
+    # The guard still handles later requests: it ends the command on request, and not before.
     load = loads[0]
     load.poll()
     assert load.status is None

@@ -101,7 +101,7 @@ def test_a_cpu_that_slept_deeper_for_a_while_is_seen(machine: Machine) -> None:
     made.settle()
     machine.sleeps(1, 2, 3, 800_000)
     evidence = as_json(made.verify(WINDOW))
-    assert evidence["reason"] == "CPUs went to C6 (133 µs) 3 times"
+    assert evidence["reason"] == "CPUs entered C6 (133 µs) 3 times"
     assert evidence["achieved"]["deep_entries"] == 3
 
 
@@ -109,11 +109,11 @@ def test_a_request_that_is_gone_is_seen_and_a_stricter_one_of_others_is_none(mac
     made = held(machine, latency="10us")
     made.settle()
     machine.request(133)
-    assert made.verify(WINDOW).reason == f"{machine.device} has 133 µs, and 10 µs were promised"
+    assert made.verify(WINDOW).reason == f"{machine.device} has 133 µs, but 10 µs were promised"
     machine.request(0)
     assert made.verify(WINDOW).reason is None
     machine.request(133)
-    with pytest.raises(NotInEffect, match="has 133 µs, and 10 µs were promised"):
+    with pytest.raises(NotInEffect, match="has 133 µs, but 10 µs were promised"):
         made.settle()
     machine.device.write_bytes(b"")
     assert made.verify(WINDOW).reason == f"{machine.device} cannot be read"
@@ -137,18 +137,18 @@ def test_a_machine_without_c_states_device_or_right_is_told(machine: Machine, mo
     with pytest.raises(BadInput, match="the virtual runtime has no processes"):
         asked().check(machine.host, GRAPH, "virtual")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(Unavailable, match=r"this user may not open .*; run perflab as root, or `sudo chmod a"):
+    with pytest.raises(Unavailable, match=r"this user may not open .*; run perflab as root, or use `sudo chmod a"):
         asked().check(machine.host, GRAPH, "dds")
     machine.device.unlink()
-    with pytest.raises(Unavailable, match=r"there is no .*; a container gets it by `docker run --device"):
+    with pytest.raises(Unavailable, match=r"does not exist; in a container, use `docker run --device"):
         asked().check(machine.host, GRAPH, "dds")
     machine.driver("none")
-    with pytest.raises(Unavailable, match="the kernel has no cpuidle driver here: it puts no CPU into C-states"):
+    with pytest.raises(Unavailable, match="the kernel has no cpuidle driver here, so it uses no C-states"):
         asked().check(machine.host, GRAPH, "dds")
 
 
 def test_its_parameter_is_whole_microseconds() -> None:
-    with pytest.raises(BadInput, match=r"cpu_idle: latency: 1\.50 .*s is no whole number of microseconds"):
+    with pytest.raises(BadInput, match=r"cpu_idle: latency: 1\.50 .*s is not a whole number of microseconds"):
         asked(latency="1500ns")
     assert module.words(asked().parameters) == "C-states held off"
     assert module.words(asked(latency="20us").parameters) == "C-states slower than 20 µs held off"

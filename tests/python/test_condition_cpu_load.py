@@ -100,11 +100,11 @@ def test_a_small_load_that_sleeps_is_seen_in_a_short_time(tmp_path: Path, share:
         (
             0.1,
             0.0,
-            "it used 0.20 CPUs instead of 1.00; whether it wanted more cannot be told, since the kernel gives no run "
+            "it used 0.20 CPUs instead of 1.00; whether it wanted more is unknown, since the kernel gives no run "
             "delay and the CPUs were full in part 1 of 3 of the measured time",
         ),
-        (0.3, 0.3, "it used 0.60 CPUs, and 1.00 were due"),
-        (0.3, 0.1, "it used 0.60 CPUs, and 0.80 were due"),
+        (0.3, 0.3, "it used 0.60 CPUs, but 1.00 were due"),
+        (0.3, 0.1, "it used 0.60 CPUs, but 0.80 were due"),
         (0.0, 0.0, "thread 11 of it used no CPU time in part 1 of 3 of the measured time"),
     ],
 )
@@ -232,10 +232,10 @@ def test_a_worker_that_is_scheduled_otherwise_is_named(
     [
         (WINDOW, (20, 23), None, 0.4),
         (WINDOW, (20, 29), None, 1.0),
-        (WINDOW, (20, 31), "the monitor did not look at cpu_load for 1.2 s", 1.2),
+        (WINDOW, (20, 31), "the monitor took no sample of cpu_load for 1.2 s", 1.2),
         (Window(S, 2 * S), (12, 16), None, 0.5),
-        (Window(S, 2 * S), (12, 18), "the monitor did not look at cpu_load for 0.7 s", 0.7),
-        (Window(S, S + 6 * INTERVAL_NS), (11, 14), "the monitor did not look at cpu_load for 0.4 s", 0.4),
+        (Window(S, 2 * S), (12, 18), "the monitor took no sample of cpu_load for 0.7 s", 0.7),
+        (Window(S, S + 6 * INTERVAL_NS), (11, 14), "the monitor took no sample of cpu_load for 0.4 s", 0.4),
     ],
 )
 def test_what_the_monitor_did_not_look_at_is_not_known(
@@ -307,7 +307,7 @@ def test_a_monitor_that_ended_early_is_no_proof(
     trial, workers = running(tmp_path, load_program(1), made(workers=1, load=40))
     watched(tmp_path, workers, trial, cpu=lambda tid, i: 0.4)
     reason = as_json(workers.verify(Window(S, S + 50 * INTERVAL_NS)))["reason"]
-    assert reason == "the monitor ended 1.00 s too early: nothing is known of the whole measured time"
+    assert reason == "the monitor ended 1.00 s too early: part of the measured time is unknown"
 
 
 def test_too_few_workers_do_not_settle(
@@ -376,7 +376,7 @@ def test_bad_parameters_are_one_line(parameters: dict[str, Any], line: str) -> N
 
 
 def test_what_this_machine_or_stress_ng_does_not_have_is_refused() -> None:
-    with pytest.raises(BadInput, match="cpu_load: cpus 4095, and this machine allows CPU"):
+    with pytest.raises(BadInput, match="cpu_load: cpus 4095, but this machine allows CPU"):
         made(cpus="4095").check(Host(), graph_of("a"), "dds")
     with pytest.raises(BadInput, match="method 'nonsense' is not one of stress-ng's: matrixprod, fft"):
         made(method="nonsense").check(Host(), graph_of("a"), "dds")

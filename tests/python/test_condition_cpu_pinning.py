@@ -70,8 +70,8 @@ def test_one_thread_that_could_run_elsewhere_for_a_moment_is_seen(tmp_path: Path
     monitor.thread("workload/a", 12, at=27, cpus=[2, 3], name="recvUC")
     evidence = verified(tmp_path, made(count=2), monitor)
     assert evidence["reason"] == (
-        "thread 12 (recvUC) of process 'a' could run on CPUs 1,2,3 1.5 s into the measured time, "
-        "and CPUs 2,3 was promised"
+        "thread 12 (recvUC) of process 'a' could run on CPUs 1,2,3 1.5 s into the measured time, but CPUs 2,3 was "
+        "promised"
     )
     assert evidence["achieved"]["processes"]["a"]["escapes"][0]["cpus"] == [1, 2, 3]
 
@@ -109,7 +109,7 @@ def test_the_affinity_at_the_end_is_read_from_the_kernel(
     trial.processes = {"a": sleeper}
     reason = as_json(condition.begin(trial).verify(WINDOW))["reason"]
     assert reason.startswith(f"thread {sleeper} (sleep) of process 'a' could run on CPU")
-    assert reason.endswith(" at the end, and CPU 4094 was promised")
+    assert reason.endswith(" at the end, but CPU 4094 was promised")
 
 
 def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_thread_that_ran_elsewhere_between_two_samples_is_seen(tmp_path: Path)
 
     evidence = verify(0.1)
     assert evidence["reason"] == (
-        "thread 12 (t) of process 'a' ran on CPU 1 1.5 s into the measured time, and CPUs 2,3 was promised"
+        "thread 12 (t) of process 'a' ran on CPU 1 1.5 s into the measured time, but CPUs 2,3 was promised"
     )
     assert evidence["achieved"]["processes"]["a"]["ran_outside"] == [
         {"pid": 12, "tid": 12, "name": "t", "cpu": 1, "at_ns": 25 * S // 10}
@@ -148,7 +148,7 @@ def test_an_old_thread_that_nobody_watched_is_counted(tmp_path: Path, sleeper: i
         return dict(as_json(condition.begin(trial).verify(Window(at_ns + S, at_ns + 4 * S))))
 
     evidence = verify(sleeper + 1, begin_ns)
-    assert evidence["reason"] == "1 thread of process 'a' was never watched"
+    assert evidence["reason"] == "1 thread of process 'a' was never sampled"
     assert evidence["achieved"]["processes"]["a"]["never_watched"] == 1
     assert verify(sleeper, begin_ns)["achieved"]["processes"]["a"]["never_watched"] == 0
     # It began with the last sample: the next one would have found it.
@@ -161,10 +161,10 @@ def test_an_old_thread_that_nobody_watched_is_counted(tmp_path: Path, sleeper: i
     [
         ({}, "cpu_pinning: give exactly one of count and cpus"),
         ({"count": 1, "cpus": "0"}, "cpu_pinning: give exactly one of count and cpus"),
-        ({"count": 8}, "cpu_pinning: count 8, and this machine allows 4 CPUs; clip=on uses as many as there are"),
-        ({"cpus": "3,4"}, "cpu_pinning: cpus 4, and this machine allows CPUs 0,1,2,3"),
-        ({"cpus": "4", "clip": "on"}, "cpu_pinning: none of cpus 4 is among those allowed here"),
-        ({"count": 1, "processes": "a,c"}, "cpu_pinning: the workload has no process 'c'; there are: a, b"),
+        ({"count": 8}, "cpu_pinning: count 8, but this machine allows 4 CPUs; clip=on uses as many as there are"),
+        ({"cpus": "3,4"}, "cpu_pinning: cpus 4, but this machine allows CPUs 0,1,2,3"),
+        ({"cpus": "4", "clip": "on"}, "cpu_pinning: none of cpus 4 is allowed here"),
+        ({"count": 1, "processes": "a,c"}, "cpu_pinning: the workload has no process 'c'; choose from a, b"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(parameters: dict[str, Any], line: str) -> None:
@@ -190,7 +190,7 @@ def test_clipping_says_so(tmp_path: Path) -> None:
 def test_a_graph_that_puts_threads_elsewhere_is_refused(process: dict[str, Any], what: str) -> None:
     with pytest.raises(BadInput) as raised:
         made(graph_of("a", **process), count=2)
-    expected = f"cpu_pinning: the graph puts {what} of process 'a' on CPU 0, and the pinning allows CPUs 2,3"
+    expected = f"cpu_pinning: the graph puts {what} of process 'a' on CPU 0, but the pinning allows CPUs 2,3"
     assert str(raised.value) == expected
     made(graph_of("a", **process), cpus="0,1")
 
@@ -198,5 +198,5 @@ def test_a_graph_that_puts_threads_elsewhere_is_refused(process: dict[str, Any],
 def test_two_pinnings_of_one_process_are_refused(tmp_path: Path) -> None:
     trial = MadeTrial(tmp_path, watched(tmp_path, [3]).samples(2).reader())
     made(count=1).begin(trial)
-    with pytest.raises(NotInEffect, match="process 'b' was pinned by another condition"):
+    with pytest.raises(NotInEffect, match="another condition has pinned process 'b'"):
         made(cpus="0", processes="b").begin(trial)

@@ -101,7 +101,8 @@ def test_what_would_not_fit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput) as raised:
         pressure(tmp_path, bytes="3900MiB")
     assert str(raised.value) == (
-        "memory_pressure: 3.81 GiB, and 3.75 GiB can be taken here: 4.00 GiB are available, 256 MiB of them stay free"
+        "memory_pressure: 3.81 GiB exceed the 3.75 GiB that can be taken here: 4.00 GiB are available, 256 MiB of "
+        "them stay free"
     )
 
 
@@ -175,14 +176,14 @@ def test_a_second_without_a_byte_is_not(tmp_path: Path) -> None:
 
 
 def test_less_than_the_rate_is_not(tmp_path: Path) -> None:
-    reason = "it wrote 20 MB/s in part 1 of 3 of the measured time, and 25 were promised"
+    reason = "it wrote 20 MB/s in part 1 of 3 of the measured time, but 25 were promised"
     assert written(tmp_path, load(rate=25), [2])["reason"] == reason
 
 
 def test_a_rate_holds_in_every_second(tmp_path: Path) -> None:
     evidence = written(tmp_path, load(rate=15), [4] * 21 + [1] * 10 + [4])  # 30 MB/s in the mean
     assert evidence["achieved"]["written_mb_per_s"] == pytest.approx(30)
-    assert evidence["reason"] == "it wrote 10 MB/s in part 2 of 3 of the measured time, and 15 were promised"
+    assert evidence["reason"] == "it wrote 10 MB/s in part 2 of 3 of the measured time, but 15 were promised"
 
 
 def test_a_load_that_stands_still_most_of_the_time_is_none(tmp_path: Path) -> None:
@@ -227,7 +228,7 @@ def test_every_write_waits_for_the_storage(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_room_and_a_run_in_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Unavailable, match=r"io_load: .* are free where the run is written, and .* GiB must be"):
+    with pytest.raises(Unavailable, match=r"io_load: .* are free in the run's file system, but .* GiB are needed"):
         applied(tmp_path, load(workers=256, bytes="100GiB"), MadeMonitor(tmp_path / "m.jsonl"))
     monkeypatch.setattr(io_load, "_file_system", lambda folder: "tmpfs")
     with pytest.raises(Unavailable, match="the run is on tmpfs, which is memory"):

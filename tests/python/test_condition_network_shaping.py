@@ -137,17 +137,17 @@ def test_an_ordinary_user_enters_by_a_user_namespace(rate: Verified, monkeypatch
 @pytest.mark.parametrize(
     ("after", "reason"),
     [
-        (snapshot(13, 20_000, TBF), "19900000 bytes passed, and rate and burst allow 15431072"),
-        (snapshot(13, 200), "tbf is not on lo of the namespace any more"),
+        (snapshot(13, 20_000, TBF), "19900000 bytes passed, but rate and burst allow only 15431072"),
+        (snapshot(13, 200), "tbf is no longer on lo of the namespace"),
         (snapshot(13, 50, TBF), "tbf on lo of the namespace was replaced during the trial"),
         (snapshot(13, 200, {**TBF, "handle": "8001:"}), "tbf on lo of the namespace was replaced during the trial"),
         (
             snapshot(13, 200, {**TBF, "options": {"rate": 2500000, "burst": 131071, "lat": 50000}}),
-            "rate of tbf is 2.5e+06 bytes/s, and 1.25e+06 was promised",
+            "rate of tbf is 2.5e+06 bytes/s, but 1.25e+06 was promised",
         ),
         (
             snapshot(13, 100, TBF),
-            "no packet passed lo: what the workload sends goes another way, e.g. by shared memory",
+            "no packet passed lo: the workload's messages take another way, e.g. shared memory",
         ),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_is_not_as_promised(rate: Verified, after: Snapshot, reason: str) -
 def test_packets_that_passed_while_it_was_away_are_seen(rate: Verified) -> None:
     counted = snapshot(13, 600, TBF)
     evidence = rate(snapshot(1, 100, TBF), Snapshot(counted.at_ns, counted.disciplines, 900))
-    assert evidence["reason"] == "800 packets passed lo, and 500 of them the shaping"
+    assert evidence["reason"] == "800 packets passed lo, but only 500 of them the shaping"
 
 
 def test_packets_that_passed_while_the_counters_were_read_are_not_held_against_it(rate: Verified) -> None:
@@ -198,7 +198,7 @@ def test_delay_and_loss_as_promised(late: Verified) -> None:
 @pytest.mark.parametrize("drops", [0, 40, 200])
 def test_another_loss_than_promised_is_seen(late: Verified, drops: int) -> None:
     evidence = late(snapshot(1, 0, NETEM), snapshot(13, 10_000 - drops, NETEM, drops=drops))
-    assert evidence["reason"] == f"{drops} of 10000 packets were lost, and 1.000% were promised"
+    assert evidence["reason"] == f"{drops} of 10000 packets were lost, but 1.000% were promised"
 
 
 def test_few_packets_are_no_proof_of_another_loss(late: Verified) -> None:
@@ -209,7 +209,7 @@ def test_another_delay_than_promised_is_seen(late: Verified) -> None:
     other = copy.deepcopy(NETEM)
     other["options"]["delay"]["delay"] = 0.001  # type: ignore[index]
     evidence = late(snapshot(1, 0, NETEM), snapshot(13, 9_900, other, drops=100))
-    assert evidence["reason"] == "delay.delay of netem is 0.001 s, and 0.005 was promised"
+    assert evidence["reason"] == "delay.delay of netem is 0.001 s, but 0.005 was promised"
 
 
 def test_what_is_not_measured_is_null_and_not_what_was_asked(late: Verified, tmp_path: Path) -> None:
@@ -220,14 +220,14 @@ def test_what_is_not_measured_is_null_and_not_what_was_asked(late: Verified, tmp
     assert "disciplines" not in achieved
     assert evidence["settings"]["before"] == evidence["settings"]["after"]
     assert evidence["settings"]["after"][0]["options"]["delay"]["delay"] == 0.005
-    assert evidence["note"].startswith("delay and jitter: not measured, ")
+    assert evidence["note"].startswith("delay and jitter: not measured; it is ")
 
 
 def test_settings_are_compared_at_both_ends(late: Verified) -> None:
     other = copy.deepcopy(NETEM)
     other["options"]["delay"]["jitter"] = 0.0005  # type: ignore[index]
     evidence = late(snapshot(1, 0, other), snapshot(13, 9_900, NETEM, drops=100))
-    assert evidence["reason"] == "delay.jitter of netem is 0.0005 s, and 0.001 was promised"
+    assert evidence["reason"] == "delay.jitter of netem is 0.0005 s, but 0.001 was promised"
 
 
 def test_a_rate_goes_below_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,8 +244,8 @@ def test_a_rate_goes_below_a_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         ({}, "give at least one of rate, delay and loss"),
         ({"jitter": "1ms"}, "give at least one of rate, delay and loss"),
-        ({"jitter": "1ms", "loss": 1}, "jitter needs a delay that it varies"),
-        ({"delay": "1ms", "jitter": "2ms"}, "jitter is more than the delay that it varies"),
+        ({"jitter": "1ms", "loss": 1}, "jitter needs a delay to vary"),
+        ({"delay": "1ms", "jitter": "2ms"}, "jitter exceeds the delay"),
         ({"rate": 10}, "rate: 10 is not a rate; use a unit"),
         ({"rate": "0Mbit"}, "rate: 0Mbit must be at least 8000bit"),
         (
@@ -261,11 +261,11 @@ def test_bad_parameters(parameters: dict[str, Any], complaint: str) -> None:
 
 
 def test_only_the_loopback_and_once(rate: Verified) -> None:
-    with pytest.raises(BadInput, match="shapes lo only, and the network is eth0"):
+    with pytest.raises(BadInput, match="shapes only lo, but the network is eth0"):
         rate.condition.check_network("eth0")
     rate.condition.check_network("lo")
     rate.trial.launch.prefix = ("nice",)
-    with pytest.raises(NotInEffect, match="another condition has changed"):
+    with pytest.raises(NotInEffect, match="another condition already changes"):
         rate.condition.begin(rate.trial)
 
 

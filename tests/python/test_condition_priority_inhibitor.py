@@ -117,7 +117,7 @@ def test_what_the_kernel_may_keep_from_real_time_threads_is_not_asked_of_them(
 def test_a_thread_that_the_monitor_did_not_see_is_named(tmp_path: Path) -> None:
     other = MadeMonitor(tmp_path / "m.jsonl").thread("priority_inhibitor", 99, **state())
     reason = verified(tmp_path, other, cpu=lambda tid, i: 0.5)["reason"]
-    assert reason == "the monitor has not seen thread 31 of perflab-burn"
+    assert reason == "the monitor has no sample of thread 31 of perflab-burn"
 
 
 def test_the_watchdog_is_named(tmp_path: Path) -> None:
@@ -168,9 +168,9 @@ def test_defaults_are_filled_in_and_can_be_given_again() -> None:
 @pytest.mark.parametrize(
     ("parameters", "complaint"),
     [
-        ({"policy": "FIFO", "priority": 0}, "priority of FIFO is 1 to 99, not 0"),
-        ({"policy": "OTHER", "priority": 5}, "priority of OTHER is 0, not 5; use nice"),
-        ({"policy": "RR", "nice": 5}, "nice has no meaning with RR; use priority"),
+        ({"policy": "FIFO", "priority": 0}, "priority of FIFO must be 1 to 99, not 0"),
+        ({"policy": "OTHER", "priority": 5}, "priority of OTHER must be 0, not 5; use nice"),
+        ({"policy": "RR", "nice": 5}, "nice has no effect with RR; use priority"),
         ({"policy": "IDLE"}, "policy: 'IDLE' is not OTHER, FIFO or RR"),
         ({"priority": 100}, "priority: 100 must be at most 99"),
         ({"limit": "10ms"}, "limit: 10ms must be at least 1s"),
@@ -199,5 +199,5 @@ def test_who_may_have_real_time_priorities(tmp_path: Path, capabilities: str, li
     (folder / "limits").write_text(f"Max realtime priority     {limit}   {limit}\n", encoding="utf-8")
     assert Host(tmp_path).may_be_real_time(80) is allowed
     if not allowed:
-        with pytest.raises(Unavailable, match="this user may not have FIFO 80"):
+        with pytest.raises(Unavailable, match="this user may not use FIFO 80"):
             made(priority=80).check(Host(tmp_path), graph_of("a"), "dds")

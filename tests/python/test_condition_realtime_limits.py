@@ -74,8 +74,8 @@ def test_what_a_limit_stands_for_on_a_kernel(
         ([NEW, SYSCTL, NO_GROUPS], {"throttling": 50}, "since Linux 6.12 a kernel without RT_GROUP_SCHED"),
         ([NEW, SYSCTL], {"throttling": 50}, "the kernel's configuration cannot be read"),
         ([NEW, SYSCTL, GROUPS], {"throttling": 50}, "no cgroup v1 for `cpu`"),
-        ([NEW], {"throttling": 50}, "does not say what it throttles"),
-        ([OLD, SYSCTL], {"fair_server": 5}, "there is a fair server since Linux 6.12, and none here"),
+        ([NEW], {"throttling": 50}, "does not report its throttling"),
+        ([OLD, SYSCTL], {"fair_server": 5}, "this kernel has no fair server; it exists since Linux 6.12"),
         ([NEW, MOUNTS], {"fair_server": "off"}, "not mounted: `mount -t debugfs none /sys/kernel/debug`"),
         ([NEW, DEBUGFS], {"fair_server": "off"}, "built without SCHED_DEBUG"),
     ],
@@ -105,7 +105,7 @@ def test_a_kernel_that_is_locked_down_is_said_so(tmp_path: Path, monkeypatch: py
 
 def test_what_is_no_limit_is_refused() -> None:
     for given, text in {
-        (): "name what is limited: throttling=off, fair_server=off",
+        (): "nothing is limited; use throttling=off or fair_server=off",
         (("throttling", 0),): "throttling: 0 is neither off nor a share above 0% and up to 100%, e.g. 50%",
         (("throttling", True),): "throttling: True is neither off",
         (("fair_server", "120%"),): "fair_server: '120%' is neither off",
@@ -146,7 +146,7 @@ def test_other_limits_than_promised_are_not_in_effect(tmp_path: Path, monkeypatc
     assert evidence["promised"]["fair_server_share"] is None
     (root / RUNTIME).write_text("-1")
     reason = as_json(applied.verify(Window(S, 4 * S)))["reason"]
-    assert reason == "real-time threads may use 1 of a CPU, and 0.2 was promised"
+    assert reason == "real-time threads may use 1 of a CPU, but 0.2 was promised"
 
 
 def test_a_file_is_set_back_as_a_setting_is(tmp_path: Path) -> None:

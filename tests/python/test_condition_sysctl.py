@@ -1,4 +1,4 @@
-"""sysctl: settings are held, watched and given back whoever is killed; here those of a folder that is no kernel's."""
+"""sysctl: settings are held, watched and restored whatever is killed; here in a folder that replaces the kernel's."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_record_of_another_boot_says_nothing_of_this_one(start: Start) -> None
 def test_records_that_others_could_write_are_not_believed(tmp_path: Path) -> None:
     kernel.FOLDER.mkdir(mode=0o777)
     kernel.FOLDER.chmod(0o777)
-    with pytest.raises(kernel.Problem, match="can be written by others"), kernel.hold(kernel.FOLDER, NAME):
+    with pytest.raises(kernel.Problem, match="is writable by others"), kernel.hold(kernel.FOLDER, NAME):
         pass
 
 
@@ -261,10 +261,10 @@ def test_what_could_not_be_set_back_is_refused(settings: Path) -> None:
     (settings / "kernel/modules_disabled").write_text("0\n")
     assert "kernel.modules_disabled" in ONE_WAY
     for name, text in {
-        "vm.compact_memory": "cannot be read, and so not be set back",
+        "vm.compact_memory": "cannot be read, so it could not be restored",
         "vm.version": "can only be read",
         "vm.table": "is not one line of plain text",
-        "kernel.modules_disabled": "cannot be set back before the machine boots again",
+        "kernel.modules_disabled": "cannot be restored before the next reboot",
     }.items():
         with pytest.raises(BadInput, match=f"sysctl: {name} {text}"):
             made(**{name: 2}).check(Host(), GRAPH, "dds")
@@ -292,7 +292,7 @@ def test_names_of_settings_are_parameters_completed_and_factors() -> None:
         [{NAME: "3", "net.core.rmem_max": "8388608"}],
     ]
     twice = validate(Written({"workload": "w", "conditions": ["sysctl"], "factors": {f"sysctl.{NAME}": [2, "2"]}}))
-    with pytest.raises(BadInput, match="is there twice"):
+    with pytest.raises(BadInput, match="is given twice"):
         design.check_factors(twice)
 
 
@@ -324,11 +324,11 @@ def test_a_value_that_was_another_meanwhile_or_at_the_end_is_not_in_effect(tmp_p
     kernel.write(NAME, "2")
     change = {"type": "changed", "name": NAME, "value": "9", "at_ns": 2 * S}
     evidence = as_json(applied(tmp_path, "2", change).verify(Window(S, 4 * S)))
-    assert evidence["reason"] == f"{NAME} became '9' 1.0 s into the measured time, and '2' was promised"
+    assert evidence["reason"] == f"{NAME} became '9' 1.0 s into the measured time, but '2' was promised"
     assert evidence["achieved"]["as_promised"] == 0
     kernel.write(NAME, "1")
     evidence = as_json(applied(tmp_path).verify(Window(S, 4 * S)))
-    assert evidence["reason"] == f"{NAME} was '1' at the end, and '2' was promised"
+    assert evidence["reason"] == f"{NAME} was '1' at the end, but '2' was promised"
 
 
 def test_what_the_kernel_refuses_and_what_another_trial_holds_end_the_run(tmp_path: Path) -> None:

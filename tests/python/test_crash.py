@@ -48,13 +48,13 @@ def test_the_first_process_that_only_receives_is_killed() -> None:
 @pytest.mark.parametrize(
     ("parameters", "of", "runtime", "complaint"),
     [
-        ({"process": "both"}, PUBSUB, "dds", "'both' is needed, .* those that could be: listener"),
-        ({"process": "lisener"}, PUBSUB, "dds", "no process 'lisener'; those that could be: listener"),
+        ({"process": "both"}, PUBSUB, "dds", "'both' is needed, .* choose from listener"),
+        ({"process": "lisener"}, PUBSUB, "dds", "no process 'lisener'; choose from listener"),
         (
             {},
             graph(talker=("publishers",)),
             "dds",
-            "a process that receives and does no more is needed, .*there is none",
+            "a process that only receives is needed, .*there is none",
         ),
         ({}, PUBSUB, "virtual", "has no processes"),
         ({}, PUBSUB, "command", "processes of a command"),

@@ -270,29 +270,29 @@ def test_words_of_a_curve_that_improves_and_saturates() -> None:
 def test_counts_are_never_called_the_same_for_being_close() -> None:
     metric = of(sweep(LOAD, {n: Effect(lost=n // 10) for n in KNEE_AT_60}))["metrics"]["lost"]
     assert metric["saturation"] is None
-    assert "too small to matter" in metric["saturation_reason"]
+    assert "every difference of it matters" in metric["saturation_reason"]
     assert metric["points"][0].items() >= {"value": 0.0, "low": 0.0, "high": 0.0, "n": 5}.items()
 
 
 def test_the_same_value_in_every_trial_is_said() -> None:
-    assert of(loads())["metrics"]["lost"]["words"] == ["lost: the same in every trial, 0 (n = 5 at each level)."]
+    assert of(loads())["metrics"]["lost"]["words"] == ["lost: identical in every trial, 0 (n = 5 at each level)."]
 
 
 def test_what_few_trials_cannot_tell_is_not_told() -> None:
     words = of(loads(n=2))["metrics"]["cpu_percent"]["words"]
     assert words[0].startswith("CPU: no change is shown (")
-    assert "no knee: not enough trials to tell: 2 blocks have a trial at 3 levels or more, it takes 5" in words[1]
-    assert "no saturation: not enough trials to tell whether 75 % differs from 90 % (n = 2 and 2" in words[2]
+    assert "no knee: too few trials: 2 blocks have a trial at 3 levels or more, it needs 5" in words[1]
+    assert "no saturation: too few trials to show whether 75 % differs from 90 % (n = 2 and 2" in words[2]
     two_levels = of(loads({0: 1.0, 90: 3.0}))["metrics"]["latency.p99"]["words"]
-    assert two_levels[0].startswith("latency p99: not enough trials to tell whether it changes (50")
-    assert two_levels[1] == "latency p99: no knee: it takes 4 levels with values, there are 2."
+    assert two_levels[0].startswith("latency p99: too few trials to show whether it changes (50")
+    assert two_levels[1] == "latency p99: no knee: it needs 4 levels with values, there are 2."
 
 
 def test_one_trial_a_level_makes_a_curve_that_claims_nothing() -> None:
     metric = of(loads(n=1))["metrics"]["latency.p99"]
     assert metric["knee"] is None and metric["saturation"] is None
     assert [point["n"] for point in metric["points"]] == [1] * 7
-    assert "not enough trials to tell" in metric["saturation_reason"]
+    assert "too few trials" in metric["saturation_reason"]
 
 
 def test_it_is_the_same_every_time() -> None:

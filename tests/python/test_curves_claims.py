@@ -136,11 +136,11 @@ def test_for_a_metric_of_which_more_is_better_a_knee_is_where_it_falls() -> None
 
 
 def test_three_levels_and_four_blocks_are_too_few() -> None:
-    assert one([0, 50, 90], [0, 0, 3]) == NotShown("it takes 4 levels with values, there are 3")
+    assert one([0, 50, 90], [0, 0, 3]) == NotShown("it needs 4 levels with values, there are 3")
     samples = made(np.random.default_rng(1), [0, 0, 0, 3, 6], trials=4)
     found = knee.find([0, 20, 40, 60, 80], samples, log_levels=False, logarithms=True)
     assert isinstance(found, NotShown)
-    assert found.reason.startswith("not enough trials to tell: 4 blocks")
+    assert found.reason.startswith("too few trials: 4 blocks")
 
 
 def test_a_block_that_lacks_a_level_still_counts() -> None:
@@ -165,9 +165,11 @@ def test_trials_without_blocks_are_taken_in_their_order() -> None:
 
 def test_values_that_never_vary_have_no_knee() -> None:
     samples = [Sample.of([7.0] * 5, blocks=range(5))] * 5
-    assert knee.find([1, 2, 3, 4, 5], samples, log_levels=False, logarithms=True) == NotShown("the same in every trial")
+    assert knee.find([1, 2, 3, 4, 5], samples, log_levels=False, logarithms=True) == NotShown(
+        "identical in every trial"
+    )
     zeros = [Sample.of([0.0] * 5, blocks=range(5))] * 5
-    assert knee.find([1, 2, 3, 4, 5], zeros, log_levels=False, logarithms=False) == NotShown("the same in every trial")
+    assert knee.find([1, 2, 3, 4, 5], zeros, log_levels=False, logarithms=False) == NotShown("identical in every trial")
 
 
 CPUS = [1.0, 2.0, 4.0, 8.0]
@@ -221,7 +223,7 @@ def test_what_is_not_shown_is_not_claimed() -> None:
     )
     few = saturations([1.4, 0, 0, 0], sd=0.01, trials=4, sweeps=1)[0]
     assert isinstance(few, NotShown)
-    assert few.reason.startswith("not enough trials to tell whether 4 differs from 8 (n = 4 and 4, at best p = 0.062")
+    assert few.reason.startswith("too few trials to show whether 4 differs from 8 (n = 4 and 4, at best p = 0.062")
 
 
 def test_a_lower_level_that_is_close_again_is_no_saturation() -> None:
@@ -248,4 +250,4 @@ def test_values_that_are_not_positive_and_missing_last_levels_do_not_saturate() 
     samples = made(np.random.default_rng(1), [1, 0, 0, 0])
     samples[3] = Sample.of([])
     assert saturation.find(CPUS, samples, margin=0.05) == NotShown("there is no value at 8, the last level")
-    assert saturation.find(CPUS[:2], samples[:2], margin=0.05) == NotShown("it takes 3 levels with values, there are 2")
+    assert saturation.find(CPUS[:2], samples[:2], margin=0.05) == NotShown("it needs 3 levels with values, there are 2")

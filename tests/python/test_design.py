@@ -66,7 +66,7 @@ def labels(found: list[Treatment]) -> list[str]:
 def test_without_conditions_there_is_the_baseline() -> None:
     (only,) = treatments()
     assert (only.label, only.conditions, only.purpose, only.words) == (BASELINE, (), MEASURED, "one")
-    with pytest.raises(BadInput, match=r"^baseline is off and there is no condition: nothing is left to run$"):
+    with pytest.raises(BadInput, match=r"^baseline is off and there is no condition: nothing to run$"):
         design.check_baseline(document(baseline="off"))
 
 
@@ -180,23 +180,23 @@ def test_a_reliability_alone_leaves_the_history() -> None:
         ({"cpu_load.load": [1]}, "no treatment has the condition cpu_load"),
         ({"io_load.lod": [1]}, "io_load has no parameter 'lod'; there are workers"),
         ({"io_load": [1]}, "io_load has no parameter ''"),
-        ({"io_load.workers": [1, 1]}, "level 1 is there twice"),
-        ({"io_load.workers": [1, 1.0]}, "level 1.0 is there twice, once as 1"),
-        ({"io_load.workers": [1, 2, "1"]}, "level '1' is there twice"),
+        ({"io_load.workers": [1, 1]}, "level 1 is given twice"),
+        ({"io_load.workers": [1, 1.0]}, "level 1.0 is given twice, once as 1"),
+        ({"io_load.workers": [1, 2, "1"]}, "level '1' is given twice"),
         ({"io_load.workers": []}, "at least one level"),
-        ({"workload.size": [1]}, "of a workload there are workload.depth"),
+        ({"workload.size": [1]}, "of a workload are workload.depth"),
         ({"workload.depth": [0]}, "0 must be at least 1"),
         ({"workload.depth": [True]}, "True is not a whole number"),
         ({"workload.depth": []}, "at least one level"),
-        ({"workload.depth": [1, 1]}, "level 1 is there twice"),
-        ({"workload.durability": ["for ever"]}, "'for ever' is not volatile, transient_local, transient or persistent"),
+        ({"workload.depth": [1, 1]}, "level 1 is given twice"),
+        ({"workload.durability": ["forever"]}, "'forever' is not volatile, transient_local, transient or persistent"),
         ({"fastdds.transport": []}, "at least one level"),
-        ({"fastdds.transport": ["udp", "udp"]}, "level 'udp' is there twice"),
-        ({"sim.loss": [20, 20.0]}, "level 20.0 is there twice, once as 20"),
-        ({"fastdds": ["udp"]}, "is no CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION"),
+        ({"fastdds.transport": ["udp", "udp"]}, "level 'udp' is given twice"),
+        ({"sim.loss": [20, 20.0]}, "level 20.0 is given twice, once as 20"),
+        ({"fastdds": ["udp"]}, "is not CONDITION.PARAMETER, workload.KEY or MIDDLEWARE.OPTION"),
         ({"fastdd.transport": ["udp"]}, "did you mean fastdds?"),
         ({"io_laod.workers": [1]}, "did you mean io_load?"),
-        ({"speed": [1]}, "is no CONDITION.PARAMETER"),
+        ({"speed": [1]}, "is not CONDITION.PARAMETER"),
     ],
 )
 def test_a_factor_of_nothing_is_refused(factors: dict[str, Any], complaint: str) -> None:
@@ -223,18 +223,18 @@ def test_only_a_topic_that_is_there_is_disturbed() -> None:
     with_topic = "middlewares: [%s]\nmiddleware_options: {disturb.loss: 1, disturb.topic: %s}\n"
     for same in ("amazon", "/amazon", "rt/amazon"):
         assert built(with_topic % ("virtual", same))
-    with pytest.raises(BadInput, match=r"disturb\.topic 'amazn' is no topic of this workload; did you mean amazon"):
+    with pytest.raises(BadInput, match=r"disturb\.topic 'amazn' is not a topic of this workload; did you mean amazon"):
         built(with_topic % ("virtual", "amazn"))
     services = "catalog/topologies/examples/services.yaml"
     for same in ("rq/map/costRequest", "rr/map/costReply"):
         assert built(with_topic % ("virtual", same), services)
-    with pytest.raises(BadInput, match=r"disturb\.topic '/map/cost' is no topic"):
+    with pytest.raises(BadInput, match=r"disturb\.topic '/map/cost' is not a topic"):
         built(with_topic % ("virtual", "/map/cost"), services)
     flood = "conditions: [message_flood]\n"  # which brings topics of its own
     flooded = built("middlewares: [direct]\n" + flood)[-1]
     own, *_ = flooded.with_conditions.topics() - flooded.graph.topics()
     assert built(with_topic % ("direct", own) + flood)
-    with pytest.raises(BadInput, match="'amazn' is no topic"):
+    with pytest.raises(BadInput, match="'amazn' is not a topic"):
         built(with_topic % ("direct", "amazn") + flood)
 
 

@@ -183,7 +183,7 @@ def test_options_replace_keys_one_by_one(tmp_path: Path) -> None:
     assert document.conditions == ["message_flood"]  # as a whole: conditions of both would be another experiment
     assert (document.statistics.alpha, document.statistics.margin) == (0.01, 9.0)
     assert document.middleware_options == {"a": 1, "b": "3"}
-    assert found.mapping["time"] == 5, "what the file says stays as it is"
+    assert found.mapping["time"] == 5, "those in the file stays as it is"
 
 
 def test_whoever_said_it_is_blamed(tmp_path: Path) -> None:
@@ -280,10 +280,10 @@ def test_the_default_of_sampling_fits_into_the_measured_time(tmp_path: Path) -> 
     ("content", "complaint"),
     [
         (b"workload: \xff\n", "is not UTF-8 text: byte 10"),
-        (b"workload: w\n" + b"#" * MAX_BYTES, "is larger than the 1 MiB that an experiment may have"),
+        (b"workload: w\n" + b"#" * MAX_BYTES, "exceeds the limit of 1 MiB for an experiment"),
         (b"workload: w\n\0", "not YAML"),
-        (b"workload: " + b"[" * 5000 + b"\n", ":1:60: more than 50 values within each other are refused"),
-        (b"workload: &a [*a]\n", ":1:15: the alias *a is refused; write the value out"),  # contains itself
+        (b"workload: " + b"[" * 5000 + b"\n", ":1:60: more than 50 nested values are not allowed"),
+        (b"workload: &a [*a]\n", ":1:15: the alias *a is not allowed; write the value out"),  # contains itself
     ],
 )
 def test_what_is_no_text_is_one_line(content: bytes, complaint: str, tmp_path: Path) -> None:
@@ -317,7 +317,9 @@ def test_every_bad_file_has_its_line() -> None:
 
 @needs_native
 def test_an_unknown_network_is_said_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=rf"^{tmp_path}/experiment.yaml:2: no network interface 'nic99'; there are .*lo"):
+    with pytest.raises(
+        BadInput, match=rf"^{tmp_path}/experiment.yaml:2: no network interface 'nic99'; choose from .*lo"
+    ):
         build(written("workload: sierra_nevada\nnetwork: nic99\n", tmp_path), NATIVE, output=None, command_line=())
 
 

@@ -77,9 +77,9 @@ def test_the_case_plain_has_no_reference_among_several_and_none_alone() -> None:
     plain = of_case("plain", 5.0, "direct")
     rows = rows_of([of_case("middleware", 10.0), of_case("middleware", 12.0, "rclcpp/rmw_cyclonedds_cpp"), plain])
     assert rows[2]["reference"] is None
-    assert rows[2]["ratio"]["reason"] == "it runs on no middleware, and the case middleware ran on several"
+    assert rows[2]["ratio"]["reason"] == "it runs on no middleware, but the case middleware ran on several"
     (row,) = rows_of([plain])
-    assert row["ratio"]["reason"] == "it runs on no middleware, and the case middleware did not run"
+    assert row["ratio"]["reason"] == "it runs on no middleware, but the case middleware did not run"
 
 
 def test_each_runtime_is_compared_with_its_own_case_middleware() -> None:
@@ -223,5 +223,5 @@ def test_families_of_a_profile_are_those_of_all_threads_and_of_each_role() -> No
     assert (found["groups"]["rclcpp"], found["groups"]["executor"]) == (0.3, 0.0)
     assert found["by_role"]["executor"]["share"] == 0.4
     assert found["by_role"]["executor"]["groups"]["rclcpp"] == 0.75
-    assert found["by_role"]["ended"]["share"] == 0.2  # nobody knows whose thread 3 was
+    assert found["by_role"]["ended"]["share"] == 0.2  # the role of thread 3 is unknown
     assert executor_costs.families_of({**document, "quality": {"samples": 9}}, {}) is None

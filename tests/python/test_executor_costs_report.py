@@ -84,8 +84,8 @@ def test_rows_without_a_ratio_and_ratios_of_cpu_use_are_named() -> None:
     made.append(made_costs.of_executor("single_threaded", [], **timers))
     made.append(made_costs.of_executor("inline", [5.0], factors={"workload.case": "plain"}, middleware="direct"))
     lines = printed(made_costs.summary(observed=False, results=made), 160).splitlines()
-    assert "The ratio of case=nopub, single_threaded is that of CPU use: no message is delivered there." in lines
-    because = "it runs on no middleware, and the case middleware ran on several"
+    assert "The ratio of case=nopub, single_threaded is that of CPU use: no messages are delivered there." in lines
+    because = "it runs on no middleware, but the case middleware ran on several"
     assert f"No ratio to the middleware of case=plain, inline: {because}." in lines
 
 
@@ -109,7 +109,7 @@ def test_the_picture_stacks_families_where_all_were_profiled_and_roles_elsewhere
     assert ends[-1][1] == pytest.approx(100.35e3 / unit, rel=1e-3)
     by_role = executor_costs.figure(read(made_costs.summary(observed=False)))
     assert by_role is not None
-    assert by_role.title == "CPU time per message, by the role of threads"
+    assert by_role.title == "CPU time per message, by role of threads"
     assert [name for _, name in by_role.groups] == ["executor's threads", "middleware's threads", "perflab's threads"]
     assert draw(profiled, "png").startswith(b"\x89PNG")
 

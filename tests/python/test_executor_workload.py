@@ -232,8 +232,11 @@ def test_a_file_with_parameters_is_no_list_of_graphs(tmp_path: Path) -> None:
         ("executor:triggered=1", "workload executor: triggered 1 are more than the waitables of a node, 0"),
         ("executor:participants=11", "workload executor: participants 11 are more than the nodes, 10"),
         ("executor:nodes=1000", "workload executor: 2003000 timers and endpoints are more than the 100000 that a"),
-        (["executor", "sierra_nevada"], "workload executor is a whole graph and stands alone; leave out sierra_nevada"),
-        ({"executor": {}, "ready": "2s"}, "workload executor is a whole graph and stands alone; leave out ready"),
+        (
+            ["executor", "sierra_nevada"],
+            "workload executor is a whole graph and cannot be combined; leave out sierra_nevada",
+        ),
+        ({"executor": {}, "ready": "2s"}, "workload executor is a whole graph and cannot be combined; leave out ready"),
         ({"executor": "ros"}, "workload executor: 'ros' is not a mapping of parameters"),
     ],
 )
@@ -300,7 +303,7 @@ def test_factors_of_any_graph_are_its_own_too() -> None:
             ["rso"],
             "factor workload.case: case: 'rso' is not ros, rosonenode",
         ),
-        ("workload.interval", ["20ms", 0.02], "factor workload.interval: level 0.02 is there twice, once as '20ms'"),
+        ("workload.interval", ["20ms", 0.02], "factor workload.interval: level 0.02 is given twice, once as '20ms'"),
         ("workload.participants", [1, 11], "workload executor: participants 11 are more than the nodes, 10"),
     ],
 )
@@ -311,7 +314,7 @@ def test_levels_are_judged(path: str, levels: list[Any], complaint: str) -> None
 
 
 def test_other_graphs_have_no_such_factors() -> None:
-    with pytest.raises(BadInput, match=r"of a workload there are workload\.depth"):
+    with pytest.raises(BadInput, match=r"of a workload are workload\.depth"):
         design.check_factors(validate(Written({"workload": "w", "factors": {"workload.nodes": [1, 2]}})))
 
 
@@ -333,7 +336,7 @@ def test_a_run_goes_on_with_the_graph_that_it_had() -> None:
     document = experiment("executor:nodes=3").document
     before, other = made("executor:nodes=3"), made("executor:nodes=4")
     assert building._same("r", "executor", document, Native(Path()), before).graph == before.graph
-    with pytest.raises(BadInput, match="generates another graph; run it anew"):
+    with pytest.raises(BadInput, match="generates another graph; run it again"):
         building._same("r", "executor", document, Native(Path()), other)
 
 
@@ -396,9 +399,9 @@ def test_plain_runs_without_a_middleware(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("workload", "keys", "complaint"),
     [
-        ("executor:case=middleware", {"executors": "events"}, "--executor events: case middleware is what runs"),
-        ("executor:case=middleware", {"executors": "inline,events"}, "--executor events: case middleware is what runs"),
-        ("executor:case=plain", {}, "--middleware virtual: case plain is what runs without executor and middleware"),
+        ("executor:case=middleware", {"executors": "events"}, "--executor events: case middleware runs"),
+        ("executor:case=middleware", {"executors": "inline,events"}, "--executor events: case middleware runs"),
+        ("executor:case=plain", {}, "--middleware virtual: case plain runs without executor and middleware"),
         ("executor", {"executors": "events", "factors": {"workload.case": ["middleware"]}}, "--executor events: case"),
     ],
 )
@@ -438,7 +441,7 @@ def test_an_executor_of_rclcpp_is_refused_where_another_middleware_is_listed(
         experiment("executor", middlewares=names, executors="inline,static_single_threaded")
     text = str(error.value)
     assert text.startswith("--executor static_single_threaded is rclcpp's")
-    assert "virtual has none" in text
+    assert "virtual has no such executor" in text
     assert f"--middleware {ros[0] if ros else 'rclcpp'} alone" in text
     if ros:
         found = experiment("executor", middlewares=ros[0], executors="inline,static_single_threaded")

@@ -589,7 +589,7 @@ def test_what_a_foreign_run_does_not_hold_is_said() -> None:
     assert the_series(figure, "m, middle").x == (2.5,)
     assert the_series(figure, "m, maximum").x == (4.0,)
     assert not series_named(figure, "m, p99")
-    assert [key.label for key in figure.keys] == ["mean where there is no p50", "maximum"]
+    assert [key.label for key in figure.keys] == ["mean if there is no p50", "maximum"]
     assert figure.subtitle == "w: 4 messages, 10 s"
     uncounted = replace(foreign, trials=(replace(foreign.trials[0], edges=table.drop("latency_count")),))
     (figure,) = pictures.build(results_of([uncounted]), ("edges",), ("latency",)).figures

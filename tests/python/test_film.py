@@ -263,7 +263,7 @@ def test_without_a_library_the_page_draws_all_and_says_why(failed: Film, monkeyp
     monkeypatch.setenv(render.VARIABLE, "disable")
     found = rendered(failed, [failed.begin_ns])
     assert found.pictures == ()
-    assert found.missing == "MUJOCO_GL=disable asks for none of egl and osmesa"
+    assert found.missing == "MUJOCO_GL=disable is none of egl and osmesa"
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def made(tmp_path: Path) -> Callable[..., ReportRun]:
 def test_one_that_went_well_and_one_of_each_failure_are_shown(made: Callable[..., ReportRun]) -> None:
     shown = choose.chosen(made(("success", "success", "failed", "failed")))
     assert [one.trial.trial for one in shown] == [1, 3]
-    assert shown[0].why == "the first one that went well; the one that went well whose loop was latest"
+    assert shown[0].why == "the first successful one; the successful one with the latest loop"
     assert shown[1].why == "ended in “failed”"
 
 
@@ -308,7 +308,7 @@ def test_the_page_shows_the_film_and_what_went_wrong(
     monkeypatch.setenv(render.VARIABLE, "disable")
     page = tmp_path / "report.html"
     page.write_text(report([made(("success", "failed"))]).page)
-    assert "MuJoCo has no pictures of it: MUJOCO_GL=disable asks for none of egl and osmesa." in page.read_text()
+    assert "MuJoCo has no pictures of it: MUJOCO_GL=disable is none of egl and osmesa." in page.read_text()
     with browser(tmp_path / "browser") as opened:
         opened.open(page.as_uri(), 1400, 900)
         opened.wait_for("document.documentElement?.dataset.ready === 'true'")

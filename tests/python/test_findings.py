@@ -81,7 +81,7 @@ def test_no_effect_is_shown_to_be_none() -> None:
 def test_a_small_effect_among_scatter_is_neither_shown_nor_excluded() -> None:
     document = found(Made({"cpu_load": Effect(latency=1.02)}, spread=0.4))
     assert only(document, kind="condition")["verdict"] == "not_shown"
-    assert "neither a difference nor its absence is shown: latency p99 (cpu_load)" in words(document, "not_shown")
+    assert "inconclusive: latency p99 (cpu_load)" in words(document, "not_shown")
 
 
 def test_drift_between_blocks_does_not_hide_an_effect() -> None:
@@ -95,7 +95,7 @@ def test_losses_are_compared_as_differences_and_never_called_equivalent() -> Non
     assert (flood["scale"], flood["effect"]) == ("difference", "worse")
     assert 5 <= flood["estimate"]["value"] <= 8
     assert only(document, treatment="cpu_load")["verdict"] != "equivalent"
-    assert words(document, "same") == "the same in every trial: lost (cpu_load)"
+    assert words(document, "same") == "identical in every trial: lost (cpu_load)"
 
 
 def test_constant_losses_of_two_runs_are_the_same_in_every_trial() -> None:
@@ -103,7 +103,7 @@ def test_constant_losses_of_two_runs_are_the_same_in_every_trial() -> None:
     (one,) = compare_runs(match(run, run).pairs, LOST, ("a", "b"))
     document = one.comparison
     assert document.verdict == "not_shown"
-    assert no_difference_words(0.05)[no_difference_of(document)] == "the same in every trial"
+    assert no_difference_words(0.05)[no_difference_of(document)] == "identical in every trial"
     (other,) = compare_runs(match(run, run).pairs, P99, ("a", "b"))
     assert no_difference_of(other.comparison) == other.comparison.verdict
 
@@ -168,7 +168,7 @@ def test_interrupted_trials_are_no_failures_of_the_laboratory() -> None:
         if r["kind"] == "harness_error"
     ]
     assert said[0] == "cpu_load: 2 of 9 trials were interrupted; `--resume` runs them"
-    assert said[1] == "cpu_load: 1 of 9 trials stopped by a perflab error, not by what it measures (disk full)"
+    assert said[1] == "cpu_load: 1 of 9 trials stopped by a perflab error, not by the system under test (disk full)"
 
 
 def test_blocks_that_are_not_used_are_named() -> None:
@@ -275,7 +275,7 @@ def test_the_noise_floor_is_that_of_the_baseline() -> None:
 def test_a_figure_that_too_few_messages_support_is_missing_and_said_to_be() -> None:
     document = found(Made({"cpu_load": Effect()}, messages=400))
     assert document["comparisons"] == []
-    assert words(document, "missing") == "latency p99: p99 needs 1 000 messages in a trial, there are 400"
+    assert words(document, "missing") == "latency p99: p99 needs 1 000 messages in a trial, there are only 400"
 
 
 def test_the_cells_of_histograms_are_no_lattice_and_a_polling_period_is_one() -> None:
@@ -344,7 +344,7 @@ def test_equal_values_of_one_seed_are_no_evidence_and_that_is_said() -> None:
     document = as_json(findings.find(read_results(in_blocks("virtual", values)), metrics=P99))
     assert only(document, treatment="null")["verdict"] == "equivalent"
     assert words(document, "same_seed").startswith(
-        "1 of 2 comparisons on virtual are of equal values in every block: all trials of a block have one seed"
+        "1 of 2 comparisons on virtual have equal values in every block: all trials of a block have one seed"
     )
 
 

@@ -48,13 +48,13 @@ cpu_load       1.79x [1.74, 1.83] *  1.79x [1.72, 1.88] *                ±0
 message_flood  1.00x [0.97, 1.03] =    1.03x [0.97, 1.07]  +6.75 [+5, +7] *
 Left out at 80 columns: n, success, latency p50, CPU
 
-baselines against each other
+comparisons among baselines
                                      latency p99          response p99  lost
 ────────────────────────────────────────────────────────────────────────────
 fastdds against cyclonedds  1.30x [1.28, 1.33] *  1.30x [1.27, 1.32] *    ±0
 Left out at 80 columns: latency p50, CPU
 
-Against the baseline, one value per trial; [intervals: 95 % for all 25
+Compared with the baseline, one value per trial; [intervals: 95 % for all 25
 together]; * differs, = by no more than 5 %
 
 - cyclonedds: lost, message_flood against baseline: +6 [5, 7] higher, n = 18 and
@@ -72,7 +72,7 @@ decide them (`perflab run --resume RUN --until-decided`)
 - no difference larger than 5 %: CPU (cyclonedds, cpu_load; fastdds against
 cyclonedds); latency p50, latency p99, response p99, CPU (cyclonedds,
 message_flood); latency p99 (fastdds, message_flood)
-- neither a difference nor its absence is shown: CPU (fastdds, cpu_load);
+- inconclusive: CPU (fastdds, cpu_load);
 latency p50, response p99, CPU (fastdds, message_flood)
 - … and 6 more differences and 2 more remarks; `--json` has all of them
 """
@@ -111,7 +111,7 @@ def test_one_trial_each_prints_one_sentence_and_no_table() -> None:
     made = Made({"cpu_load": Effect(latency=9)}, blocks=1).summary()
     made["results"][0]["trials_detail"] = made["results"][0]["trials_detail"][:1]
     assert printed(with_findings(made)) == [
-        "- one trial each: nothing can be said about differences; --trials 5 or more"
+        "- one trial each: no statements about differences are possible; use --trials 5 or more"
     ]
 
 

@@ -100,7 +100,7 @@ COMMON = dict.fromkeys(QUESTIONS, "") | {
     "On what machine?": r", on Test CPU, CPUs 0-3, 8.00 GiB",
     "Under which conditions?": r"undisturbed and under 2 × 80 % CPU load and pinning to 1 CPU",
     "What was invalid?": r"No trial was invalid",
-    "Why were messages late?": r"No trial was traced; --observer tracing tells why",
+    "Why were messages late?": r"No trial was traced; --observer tracing shows why",
 }
 LOADED = {"Under which conditions?": r"undisturbed and under 2 × 80 % CPU load"}
 RUNS: Mapping[str, tuple[Any, Json, Json]] = {
@@ -137,7 +137,7 @@ RUNS: Mapping[str, tuple[Any, Json, Json]] = {
         "Under which conditions?": r"undisturbed",
         "How many trials, and how long?": r"1 trial of 2 s",
         "Which is worse, and by how much?": r"One trial: there is nothing to compare",
-        "How sure is that?": r"how much trials differ is not known",
+        "How sure is that?": r"the scatter of trials is unknown",
         "Can it be trusted, and why?": r"✖ These results are not enough to rely on .*One trial of each",
     }),
 }  # fmt: skip
@@ -180,7 +180,7 @@ def test_a_sweep_shows_its_curves_first_and_every_level_folded(page: Page, other
     assert "Latency p50 over message_flood.rate" in text and "Latency p99 over message_flood.rate" in text
     assert "Over message_flood.rate no change is shown." in text
     folded = "document.querySelector('#overview .what-differs details:not([open]) summary').textContent"
-    assert page.ask(folded).startswith("Every level against the baseline: ")
+    assert page.ask(folded).startswith("Every level compared with the baseline: ")
     small = "document.querySelectorAll('#overview .multiples .plot').length"
     assert page.ask(small) == 4
 

@@ -175,7 +175,7 @@ def test_one_that_is_damaged_among_many_is_refused(encoded: str) -> None:
 
 def test_a_record_that_contradicts_its_counts_is_refused() -> None:
     record = hg.to_record(hg.from_values([1, 2, 3]))
-    with pytest.raises(hg.HistogramError, match="holds 3 values but says 4"):
+    with pytest.raises(hg.HistogramError, match="has 3 values but a count of 4"):
         hg.check(hg.from_record({**record, "count": 4}))
     hg.check(hg.from_record({**record, "count": 4, "overflowed": 1}))
     with pytest.raises(hg.HistogramError, match="lacks"):

@@ -1,4 +1,4 @@
-"""The daemon of iceoryx: what it is told of a graph, when it is refused, and what is left of it."""
+"""The daemon of iceoryx: its configuration for a graph, when it is unavailable, and what it leaves behind."""
 
 from __future__ import annotations
 

@@ -111,14 +111,14 @@ def test_what_is_no_build_of_it_is_one_line(native: Native, tmp_path: Path) -> N
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    assert "there is no such folder" in refused(BadInput, f"wired@{tmp_path}/nowhere")
+    assert "no such folder" in refused(BadInput, f"wired@{tmp_path}/nowhere")
     (tmp_path / "empty/lib").mkdir(parents=True)
     assert refused(BadInput, f"wired@{tmp_path}/empty").endswith(f"{tmp_path}/empty/lib has no libwire.so")
     assert "shm has no library of its own" in refused(BadInput, f"shm@{tmp_path}/empty")
     assert "names one twice" in refused(BadInput, f"wired@{tmp_path}/empty,wired@{tmp_path}/empty")
     build_library(tmp_path / "other/lib", "libwire.so.7")
     line = refused(Unavailable, f"wired@{tmp_path}/other")
-    assert f"{tmp_path}/other/lib has libwire.so, libwire.so.7, libwire.so.7.2.3, and the plug-in takes" in line
+    assert f"{tmp_path}/other/lib has libwire.so, libwire.so.7, libwire.so.7.2.3, but the plug-in loads" in line
     assert f"{tmp_path}/system/libwire.so.1.2.3 instead: it is linked to another SONAME" in line
     build_library(tmp_path / "broken/lib").write_text("not a library\n")
     assert f"does not load with {tmp_path}/broken/lib" in refused(Unavailable, f"wired@{tmp_path}/broken")
@@ -130,9 +130,9 @@ def test_a_library_that_was_built_anew_meanwhile_is_seen(tmp_path: Path) -> None
     digest = installation.digest(library)
     assert installation.changed(library, digest) is None
     library.write_bytes(b"2")
-    assert installation.changed(library, digest) == f"{library} was changed since this run began"
+    assert installation.changed(library, digest) == f"{library} was changed after this run began"
     library.unlink()
-    assert installation.changed(library, digest) == f"{library} cannot be read any more: No such file or directory"
+    assert installation.changed(library, digest) == f"{library} can no longer be read: No such file or directory"
 
 
 def test_prefixes_are_absolute_of_a_file_relative_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

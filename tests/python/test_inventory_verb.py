@@ -137,16 +137,16 @@ def test_of_two_runs_the_differences_are_told(perflab: Perflab, tmp_path: Path) 
     assert json.loads(perflab("inventory", one, other, "--json").stdout)["differences"] == [
         "kernel 6.1.0 against 6.8.0"
     ]
-    assert "Nothing differs" in perflab("inventory", one, one).stdout
+    assert "No known difference" in perflab("inventory", one, one).stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["RUN", "RUN", "RUN"], "one run, or two to compare, not 3"),
-        (["RUN", "RUN", "--format", "latex"], "--format latex is of one inventory"),
+        (["RUN", "RUN", "--format", "latex"], "--format latex is for one inventory"),
         (["RUN", "--format", "word"], "--format 'word' is not one of table, json, latex, markdown"),
-        (["RUN", "--format", "latex", "--json"], "--json does not go with --format latex"),
+        (["RUN", "--format", "latex", "--json"], "--json excludes --format latex"),
         (["nowhere"], "no run 'nowhere'"),
         (["EMPTY"], "has no inventory"),
         (["DAMAGED"], "the inventory is damaged"),

@@ -167,7 +167,7 @@ def test_zeros_are_not_believed_where_nothing_says_that_they_were_counted(tmp_pa
     (directory / "metadata.txt").unlink()
     run = open_run(directory)
     assert as_json(run.summary)["results"][0]["totals"]["late"] is None
-    assert any("nothing says whether it ran with --tracking on" in note for note in run.notes)
+    assert any("whether it ran with --tracking on" in note for note in run.notes)
 
 
 def test_a_subscription_without_messages_takes_size_and_frequency_from_its_publisher() -> None:
@@ -204,7 +204,7 @@ def test_names_of_december_2023_are_known(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "complaint"),
     [
-        ("latency_all.txt", "2001,0,0", "2001,0", "latency_all.txt:4: the columns cannot be told apart"),
+        ("latency_all.txt", "2001,0,0", "2001,0", "latency_all.txt:4: the columns cannot be separated"),
         ("latency_all.txt", "wheel,16,2001", "wheel,16,many", "latency_all.txt:4: received_msgs is 'many'"),
         ("latency_all.txt", "30,10,12", "30,x,12", "latency_all.txt:4: sd_us is 'x', which is not a number"),
         ("latency_all.txt", "node,topic", "nodes,topic", "no column node"),
@@ -305,14 +305,14 @@ def test_targets_are_read_in_both_dialects(tmp_path: Path) -> None:
         ([], "not a JSON object"),
         ({}, "bounds nothing"),
         ({"platfrom": "x", "resources": {}}, "unknown key 'platfrom'"),
-        ({"resources": {"cpu": 1}}, r"unknown key 'cpu' in resources; there are cpu_perc or cpu\[%\]"),
+        ({"resources": {"cpu": 1}}, r"unknown key 'cpu' in resources; choose from cpu_perc or cpu\[%\]"),
         ({"latency_total": {"cpu_perc": 1}}, "unknown key 'cpu_perc' in latency_total"),
         ({"resources": {"cpu_perc": "15"}}, "cpu_perc in resources is '15' instead of a number"),
         ({"resources": {"cpu_perc": True}}, "instead of a number"),
         ({"resources": {"cpu_perc": -1}}, "instead of a number from 0 on"),
         ({"resources": {"cpu_perc": 1, "cpu[%]": 2}}, "gives cpu_perc twice"),
         ({"resources": 5}, "resources is not an object"),
-        ({"platform": 5, "resources": {"cpu_perc": 1}}, "platform is not a text"),
+        ({"platform": 5, "resources": {"cpu_perc": 1}}, "platform is not text"),
     ],
 )
 def test_bad_targets_are_refused_in_one_line(document: object, complaint: str, tmp_path: Path) -> None:
@@ -357,8 +357,8 @@ def test_times_that_cannot_be_are_one_line(tmp_path: Path) -> None:
 
 
 def test_too_late_messages_are_in_the_times_where_they_were_not_told_apart() -> None:
-    assert not any("too late messages are in no time" in note for note in open_run(DATA / "csv").notes)
-    assert any("too late messages are in no time" in note for note in open_run(DATA / "legacy").notes)
+    assert not any("too late messages" in note for note in open_run(DATA / "csv").notes)
+    assert any("too late messages" in note for note in open_run(DATA / "legacy").notes)
 
 
 def test_a_directory_where_a_file_should_be_is_said(tmp_path: Path) -> None:

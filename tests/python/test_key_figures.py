@@ -267,7 +267,7 @@ def test_every_metric_of_a_figure_can_be_named_and_found_again() -> None:
 
 def test_a_percentile_needs_its_messages_as_any_other_metric_does() -> None:
     reading = metrics.parse("hot_path.p99", figures=KINDS).read(figures_of(trial()))
-    assert (reading.value, reading.reason) == (None, "p99 needs 1 000 messages in a trial, there are 9")
+    assert (reading.value, reading.reason) == (None, "p99 needs 1 000 messages in a trial, there are only 9")
 
 
 def test_a_graph_that_does_not_declare_it_did_not_measure_it() -> None:
@@ -299,7 +299,7 @@ def test_each_can_be_a_criterion(text: str, met: bool | None) -> None:
         ("steady.missed == 0", "--success: no metric 'steady.missed'; did you mean steady.mean?"),
         (
             "dropped.share <= 2",
-            "--success: 'dropped.share <= 2' has no unit; write dropped.share <= 2 %, or what you mean",
+            "--success: 'dropped.share <= 2' has no unit; write dropped.share <= 2 %, or the intended unit",
         ),
     ],
 )

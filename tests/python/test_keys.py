@@ -47,5 +47,5 @@ def test_a_middleware_without_instances_is_refused(name: str, tmp_path: Path) ->
     asked = {"middlewares": name}
     assert graphs(tmp_path, PAIR, **asked) == [False]
     for keyed in ({"factors": {"workload.keyed": ["off", "on"]}}, {}):
-        with pytest.raises(BadInput, match=f"^keyed: {name} has no instances, which keys tell"):
+        with pytest.raises(BadInput, match=f"^keyed: {name} has no instances, so it cannot use keys"):
             graphs(tmp_path, PAIR if keyed else f"keyed: true{PAIR}", **asked, **keyed)

@@ -44,7 +44,7 @@ def test_lanes_are_the_way_the_threads_and_the_cpus_in_the_unit_of_its_length() 
     assert spans["CPU of others"] == [(0.2, 4.0, 2, ""), (0.2, 4.0, 3, "stress-ng")], "the thread, and who had its CPU"
     assert spans["timer late"] == [(0.0, 0.2, 1, "")]
     assert spans["executor"] == [(4.0, 5.0, 2, "")]
-    assert figure.notes == ("1 part of several pieces: drawn in one, from where the first began.",)
+    assert figure.notes == ("1 part of several pieces: drawn as one, from the beginning of the first.",)
 
 
 def test_what_is_not_known_of_the_way_is_not_drawn() -> None:

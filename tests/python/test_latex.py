@@ -353,7 +353,7 @@ def test_pictures_are_drawn_as_pdf(measured: RunData, tmp_path: Path) -> None:
 
 def test_a_single_trial_has_values_without_intervals(measured: RunData, tmp_path: Path) -> None:
     table = texts(latex.write([measured], tmp_path / "out"))["results.tex"]
-    assert "too few trials for intervals" in table
+    assert "too few trials for their intervals" in table
     assert "latency p50" in table
 
 
@@ -379,7 +379,7 @@ def test_nothing_to_tell_is_bad_input(tmp_path: Path) -> None:
 def test_a_damaged_manifest_is_bad_input(run: RunData, tmp_path: Path) -> None:
     document = {**as_json(run.manifest), "middlewares": [{"version": "1.0"}]}
     (run.path / "manifest.json").write_text(json.dumps(document))
-    with pytest.raises(BadInput, match=r"is damaged: it has no middlewares\.0\.name"):
+    with pytest.raises(BadInput, match=r"is damaged: it lacks middlewares\.0\.name"):
         latex.write([open_run(run.path)], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

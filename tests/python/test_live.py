@@ -152,11 +152,11 @@ def test_the_plan_says_what_runs_and_how_long_it_will_take() -> None:
     assert of_plan(60, at_most=True) == (
         "Plan: at most 60 trials, 10 s measured in each: at most 12 min, with 2 s to start and end each."
     )
-    assert of_plan(3, had=3) == "Plan: nothing is left to run."
+    assert of_plan(3, had=3) == "Plan: nothing left to run."
     warmed = PlannedTrial(1, "baseline", "virtual", 12.0, 2.0, virtual=True)
     assert RunProgress(RunPlan(1, (warmed,), rough=True)).plan_in_words() == (
-        "Plan (--quick: rough): 1 trial, 10 s measured after 2 s of warm-up, of virtual time: as fast as this machine "
-        "computes it."
+        "Plan (--quick: rough): 1 trial, 10 s measured after 2 s of warm-up, in virtual time: as fast as this "
+        "machine computes it."
     )
 
 

@@ -233,7 +233,7 @@ def test_the_table_has_a_row_for_each_result_that_recorded_it() -> None:
     assert (shown["interrupts_per_s"], shown["device_interrupts_per_s"], shown["softirqs_per_s"]) == (250, 10, 20)
     assert (shown["steal_percent"], shown["loopback_packets"], shown["throttled_ns"]) == (0.5, 7, None)
     assert in_words(results[0]) == (
-        "real-time threads may use all of a CPU; others that wait get none of it; 7 packets on the loopback, "
+        "real-time threads may use all of a CPU; waiting others get none of it; 7 packets on the loopback, "
         "0 socket drops, 3 minor page faults, 0 major page faults; the hypervisor took 0.5 %"
     )
     assert in_words(results[1]) == ""

@@ -299,7 +299,7 @@ def test_the_domain_of_a_stack_outside_is_not_its_own() -> None:
     attached = document(stack="attached")
     stack = process(attached, "stack")
     stack["options"] = {"command": "ros2 run a b", "environment": {"ROS_DOMAIN_ID": "3"}}
-    with pytest.raises(BadInput, match=r"^process stack of .*: environment: ROS_DOMAIN_ID is perflab's to set"):
+    with pytest.raises(BadInput, match=r"^process stack of .*: environment: perflab sets ROS_DOMAIN_ID"):
         outside.parts(Graph(attached))
 
 
@@ -332,7 +332,7 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({"task": "reech"}, "no task 'reech'; there are pick_and_place, reach"),
+        ({"task": "reech"}, "unknown task 'reech'; choose from pick_and_place, reach"),
         ({"stack": "ros2", "plans": "perflab"}, "launch: the usual one starts more than the stack's part"),
         ({"stack": "ros2", "executes": "perflab"}, "right would be move_group alone"),
         ({"stack": "attached", "plans": "perflab", "executes": "perflab"}, "right would be stack=embedded"),
@@ -350,9 +350,9 @@ def test_a_package_is_found_in_the_sourced_ros2_alone(tmp_path: Path) -> None:
         ),
         ({"orientation": "0,1"}, "orientation: '0,1' is neither a quaternion x,y,z,w nor roll,pitch,yaw in rad"),
         ({"velocity_scaling": 2}, "velocity_scaling: "),
-        ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done once in a trial; right would be 1"),
+        ({"task": "pick_and_place", "motions": 2}, "task pick_and_place can be done only once in a trial; use 1"),
         ({"task": "pick_and_place", "home": "off"}, "home: off repeats task pick_and_place"),
-        ({"planner": "RRTConect"}, "no planner 'RRTConect'; there are AnytimePathShortening, BFMT, BITstar, "),
+        ({"planner": "RRTConect"}, "unknown planner 'RRTConect'; choose from AnytimePathShortening, BFMT, BITstar, "),
         ({"collision": "bullet"}, "collision: "),
         ({"controler": "split"}, "no parameter 'controler'; did you mean controller?"),
     ],
@@ -369,10 +369,10 @@ def test_a_task_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     bad.parent.mkdir()
     monkeypatch.setattr(catalog, "folder", lambda: tmp_path)
     bad.write_text('{"description": "x"}')
-    with pytest.raises(BadInput, match=r"bad\.json is no task: it is an object with description and scene"):
+    with pytest.raises(BadInput, match=r"bad\.json is not a task: it must be an object with description and scene"):
         manipulation.tasks()
     bad.write_text('{"description": "x", "scene": "table", "gaol": [1, 2, 3]}')
-    with pytest.raises(BadInput, match="'gaol' is none of description, goal"):
+    with pytest.raises(BadInput, match="unknown key 'gaol'; choose from description, goal"):
         manipulation.tasks()
 
 

@@ -166,7 +166,7 @@ def test_a_run_without_single_messages_has_its_course(run_path: Path, capsys: Ca
     ]  # fmt: skip
     steps = [(at_ns - SHIFT_NS - START_NS, said["there"]) for at_ns, _, said in found["/perflab/conditions/cpu_load"]]
     assert steps == [(-5 * MS - 1, 0), (-5 * MS, 1), (3_000 * MS - 1, 1), (3_000 * MS, 0)]
-    assert [said["lost"] for *_, said in found["/perflab/lost"]] == [2, 4]  # either process was told of it
+    assert [said["lost"] for *_, said in found["/perflab/lost"]] == [2, 4]  # either process noticed it
     assert [said for *_, said in found["/perflab/outcome"]] == [{"success": 1, "outcome": "success"}]
     assert [said for *_, said in found["/perflab/figures"]] == [{"goals": 3}]
     (latency,) = (said for *_, said in found["/perflab/seconds/latency"])
@@ -217,8 +217,8 @@ def test_contents_may_be_left_out(run_path: Path) -> None:
 def test_what_is_missing_is_said_wherever_the_messages_are(run_path: Path, capsys: Captured) -> None:
     record_messages(run_path, {"lost_deliveries": [3], "lost_publications": [], "limit_reached_ns": None})
     words = (
-        "3 deliveries and 0 publications of process 'right' are not among its recorded messages: they came faster than "
-        "they were written; `messages:buffer=SIZE` has more room"
+        "3 deliveries and 0 publications of process 'right' are not among its recorded messages: they came "
+        "faster than they were written; `messages:buffer=SIZE` provides more room"
     )
     assert export(run_path) == 0
     assert f"Note: {words}\n" in capsys.readouterr().out
@@ -305,7 +305,7 @@ def test_what_cannot_be_asked_is_one_line(arguments: list[str], words: str, run_
 def test_a_run_of_another_program_is_refused(run_path: Path, tmp_path: Path, capsys: Captured) -> None:
     assert main(["export", str(run_path), "--output", str(tmp_path / "out")]) == 0
     assert export(tmp_path / "out") == 2
-    assert "is of irobot_benchmark, whose files do not say when anything was" in capsys.readouterr().err
+    assert "is from irobot_benchmark, whose files have no instants" in capsys.readouterr().err
 
 
 def _many(run: Path, count: int) -> None:

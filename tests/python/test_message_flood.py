@@ -105,14 +105,17 @@ def made(text: str = "") -> MessageFlood:
         ("payload=0", "payload: "),
         ("payload=big", "payload: 'big' is not a size"),
         ("history=keep_all,depth=5", "depth: keep_all keeps every message; leave depth out"),
-        ("own_process=off,processes=2", "processes: own_process=off leaves no process to the flood"),
+        ("own_process=off,processes=2", "processes: own_process=off gives the flood no process"),
         ("publishers=2,processes=3", "processes: 3 processes cannot share 2 publishers"),
-        ("process=pong", "process: is of use with readers=inside only"),
-        ("readers=inside,topics=/ping", "topics: is of use with readers=topics only"),
-        ("readers=none,work=1ms", "work: readers=none has no readers of the flood's own"),
-        ("readers=topics,readers_per_topic=2", "readers_per_topic: readers=topics has no readers of the flood's own"),
-        ("publishers=0", "churn: is needed where publishers is 0"),
-        ("churn_of=participants", "churn_of: is of use with churn only"),
+        ("process=pong", "process: applies only to readers=inside"),
+        ("readers=inside,topics=/ping", "topics: applies only to readers=topics"),
+        ("readers=none,work=1ms", "work: has no effect: readers=none has no readers of the flood's own"),
+        (
+            "readers=topics,readers_per_topic=2",
+            "readers_per_topic: has no effect: readers=topics has no readers of the flood's own",
+        ),
+        ("publishers=0", "churn: is required if publishers is 0"),
+        ("churn_of=participants", "churn_of: applies only to churn"),
         ("reader=none", "no parameter 'reader'; did you mean readers?"),
     ],
 )
@@ -207,11 +210,11 @@ def test_readers_inside_share_the_executor_of_the_workload() -> None:
 
 
 def test_readers_inside_need_a_process_where_there_are_several() -> None:
-    with pytest.raises(BadInput, match="readers=inside needs process=NAME; there are ping, pong"):
+    with pytest.raises(BadInput, match="readers=inside needs process=NAME; choose from ping, pong"):
         flood("readers=inside")
-    with pytest.raises(BadInput, match="the graph has no process 'pang'; there are ping, pong"):
+    with pytest.raises(BadInput, match="the graph has no process 'pang'; choose from ping, pong"):
         flood("readers=inside,process=pang")
-    with pytest.raises(BadInput, match="process 'ping' has no executor 7 with nodes on it; there are 0"):
+    with pytest.raises(BadInput, match="process 'ping' has no executor 7 with nodes on it; choose from 0"):
         flood("readers=inside,process=ping,executor=7")
     alone = Graph(graph_of({"one": [node("a", {"/a": 10}, ["/a"])]}))
     assert flood("readers=inside", alone).readers == 1
@@ -225,7 +228,7 @@ def test_topics_are_the_workloads_with_its_type_and_size() -> None:
     ]
     assert laid.deliveries_per_s == 300
     assert laid.readers == 0
-    with pytest.raises(BadInput, match="the workload does not subscribe to /pang; it does to /ping, /pong"):
+    with pytest.raises(BadInput, match="the workload does not subscribe to /pang, but to /ping, /pong"):
         flood("readers=topics,topics=pang")
     with pytest.raises(BadInput, match="are stamped_int64, which always has 8 bytes"):
         flood("readers=topics,payload=100")
@@ -239,7 +242,7 @@ def test_a_relay_of_the_workload_keeps_its_size() -> None:
     assert flood("readers=topics,payload=100", Graph(document)).topics[0].size_bytes == 100
     relay["reactions"] = [{"kind": "relay", "on": [0], "publish": [], "work_ns": 0, "period_ns": None}]
     assert flood("readers=topics", Graph(document)).topics[0].size_bytes == 500
-    with pytest.raises(BadInput, match="a relay of the workload forwards /a as it is, with 500 bytes"):
+    with pytest.raises(BadInput, match="a relay of the workload forwards /a unchanged, with 500 bytes"):
         flood("readers=topics,payload=100", Graph(document))
 
 
@@ -253,12 +256,12 @@ def test_a_flood_on_a_topic_whose_messages_have_elements_is_as_long_as_the_workl
     (sends,) = [p for _, node in laid.nodes_of("message_flood") for p in node["publishers"]]
     assert (sends["type"], sends["size_bytes"], sends["length"]) == ("my_msgs/msg/Sweep", 1640, 40)
     with pytest.raises(
-        BadInput, match="follow from its elements; leave payload out for the 1640 of the workload's on /a"
+        BadInput, match="depends on its elements; leave payload out for the 1640 of the workload's on /a"
     ):
         flood("readers=topics,payload=100", graph)
     source["publishers"] = []
     source["timers"] = []
-    with pytest.raises(BadInput, match="nobody in the workload publishes /a"):
+    with pytest.raises(BadInput, match="the workload has no publisher of /a"):
         flood("readers=topics", Graph(document))
 
 
@@ -282,10 +285,10 @@ def test_the_type_has_the_payload_exactly_or_lets_the_publisher_choose() -> None
     assert {(t.type, t.size_bytes) for t in flood("payload=1kB").topics} == {("stamped_vector", 1000)}
     assert {(t.type, t.size_bytes) for t in flood("payload=1KiB").topics} == {("stamped1kb", 1024)}
     with pytest.raises(
-        BadInput, match=r"no message type has 73400320 bytes; there are 8, 10, 1024 or anything up to 64"
+        BadInput, match=r"no message type has 73400320 bytes; choose from 8, 10, 1024 or anything up to 64"
     ):
         flood("payload=70MiB")
-    with pytest.raises(BadInput, match=r"no message type has 1000 bytes; there are 8, 10, 1024$"):
+    with pytest.raises(BadInput, match=r"no message type has 1000 bytes; choose from 8, 10, 1024$"):
         lay_out(workload(), "message_flood", parameters("payload=1kB"), TYPES[:3])
 
 
@@ -341,7 +344,7 @@ def test_a_flood_that_pauses_for_a_second_is_not_in_effect() -> None:
 def test_a_process_that_is_not_heard_of_any_more_ends_the_flood() -> None:
     heard = Curve("flood", curve("flood", 4000, 4000, 10, 1).points[:6])
     last = Counts(BEGIN + 10 * S, 40000, 0, 40000, 40000)
-    assert "process flood was last heard of 5.0 s before the end" in judged("", heard, last=last)["reason"]
+    assert "process flood last reported 5.0 s before the end" in judged("", heard, last=last)["reason"]
 
 
 def test_a_silence_is_not_filled_with_a_line() -> None:
@@ -352,17 +355,17 @@ def test_a_silence_is_not_filled_with_a_line() -> None:
 
     assert without(4)["in_effect"]  # two seconds: a late word
     mute = without(4, 5)
-    assert mute["reason"] == "process flood said nothing for 3.0 s, from 3.0 s into the measured part"
+    assert mute["reason"] == "process flood reported nothing for 3.0 s, from 3.0 s into the measured part"
     known, unknown = [4000] * 3, [None] * 3
     assert mute["achieved"]["sent_in_second"] == known + unknown + [4000] * 4
     assert mute["achieved"]["delivered_in_second"] == known + unknown + [4000] * 4
-    assert without(1, 2, 3)["reason"] == "process flood said nothing for 4.0 s, from 0.0 s into the measured part"
+    assert without(1, 2, 3)["reason"] == "process flood reported nothing for 4.0 s, from 0.0 s into the measured part"
 
 
 def test_one_mute_process_of_several_is_named() -> None:
     mute = Curve("readers", tuple(p for n, p in enumerate(curve("r", 0, 4000, 10, 1).points) if n not in (6, 7)))
     evidence = judged("", curve("flood", 4000, 0, 10, 1), mute)
-    assert evidence["reason"].startswith("process readers said nothing for 3.0 s")
+    assert evidence["reason"].startswith("process readers reported nothing for 3.0 s")
     assert evidence["achieved"]["sent_in_second"][5:8] == [None] * 3
 
 
@@ -372,7 +375,7 @@ def test_totals_alone_are_no_evidence_of_a_long_window() -> None:
         return judged("", last=Counts(BEGIN + seconds * S, n, 0, n, n), seconds=seconds)
 
     assert of(2)["in_effect"]
-    assert of(10)["reason"] == "no process of the flood said anything in the 10 s of the measured part"
+    assert of(10)["reason"] == "no process of the flood reported anything in the 10 s of the measured part"
 
 
 def test_a_flood_that_is_too_slow_is_not_in_effect() -> None:
@@ -428,7 +431,7 @@ def test_a_slow_reader_limits_what_is_promised() -> None:
     assert evidence["in_effect"]
     assert evidence["promised"]["deliveries_per_s"] == evidence["promised"]["reader_limit_per_s"] == 500
     assert "at most 500 of 4000 deliveries/s are possible" in evidence["notes"][0]
-    assert "hold the publishers back" in evidence["notes"][1]
+    assert "slow the publishers down" in evidence["notes"][1]
     stuck = curve("flood", 700, 480, 10, 1, until=6)
     assert judged(slow, stuck)["reason"].startswith("nothing was sent in second 7")
     # Where messages may be dropped instead, the rate is kept.
@@ -583,7 +586,7 @@ def test_churn_is_judged_by_its_cycles_and_by_who_saw_them() -> None:
     assert reason == "20 endpoints came and went in 6.0 s, of 60 promised; at least 95% is needed"
     _, reason = flood_churn.judge(asked, churned(10)[:20], some, window)
     assert reason is not None
-    assert "was last heard of 4.2 s before the end" in reason
+    assert "last reported 4.2 s before the end" in reason
     _, reason = flood_churn.judge(asked, churned(10), dict.fromkeys(some, 0), window)
     assert reason == "60 endpoints came and went, but no process of the trial discovered any"
     assert flood_churn.judge(asked, churned(10), None, window)[1] is None  # events were dropped: not known

@@ -117,7 +117,7 @@ def test_a_percentile_needs_ten_messages_above_it(statistic: str, fewest: int) -
 
 def test_losses_that_are_not_all_known_are_none() -> None:
     cut_off = trial(totals={**as_json(trial().totals), "lost": {"pre_match": 0, "gap": 3, "tail": None}})
-    assert reason("lost", cut_off) == "what was lost at the end is not known"
+    assert reason("lost", cut_off) == "losses at the end are unknown"
     assert value("lost_share", cut_off) is None
 
 
@@ -198,7 +198,7 @@ def test_two_metrics_of_one_unit_are_a_ratio_in_one_trial() -> None:
     "name", ["latency.p99/lost", "lost/lost", "latency.p99/", "a/b", "latency.p50/latency.p99/lost"]
 )
 def test_what_is_no_ratio_is_refused(name: str) -> None:
-    with pytest.raises(BadInput, match=r"is no ratio|no metric"):
+    with pytest.raises(BadInput, match=r"is not a ratio|no metric"):
         parse(name)
 
 
@@ -221,17 +221,17 @@ def test_what_was_not_measured_is_neither_kept_nor_broken() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("latency.p99", "'latency.p99' is no criterion; write it like 'latency.p99 <= 5ms'"),
-        ("", "'' is no criterion"),
-        ("5ms >= latency.p99", "is no criterion"),
-        ("latency.p99 <= -5ms", "is no criterion"),
-        ("latency.p99 <= 5ms extra", "is no criterion"),
+        ("latency.p99", "'latency.p99' is not a criterion; write it like 'latency.p99 <= 5ms'"),
+        ("", "'' is not a criterion"),
+        ("5ms >= latency.p99", "is not a criterion"),
+        ("latency.p99 <= -5ms", "is not a criterion"),
+        ("latency.p99 <= 5ms extra", "is not a criterion"),
         ("latency.p98 <= 5ms", "no metric 'latency.p98'; did you mean latency.p9"),
         ("latency.p99 <= 5", "has no unit; write latency.p99 <= 5ms"),
-        ("latency.p99 <= 5 apples", "'apples' is no unit of latency.p99; use one of ns, us"),
+        ("latency.p99 <= 5 apples", "'apples' is not a unit of latency.p99; use one of ns, us"),
         ("late_share < 0.01", "has no unit; write late_share < 0.01 %"),
         ("lost = 0", "has =; use one of"),
-        ("lost == 0 ms", "'ms' is no unit of lost; it is a plain number"),
+        ("lost == 0 ms", "'ms' is not a unit of lost; it is a plain number"),
         ("lost <= 1e999", "1e999 is too large"),
     ],
 )
@@ -260,7 +260,7 @@ def test_the_documents_list_every_metric() -> None:
 
 @pytest.mark.parametrize("text", ["hiccup.p99 < 1ms", "latency.p99/hiccup_waited.p99 < 20"])
 def test_a_criterion_needs_the_observers_that_record_its_metric(text: str) -> None:
-    with pytest.raises(BadInput, match=r"--success: \S+ is what the observer hiccup records.*add --observer hiccup$"):
+    with pytest.raises(BadInput, match=r"--success: \S+ is recorded by the observer hiccup.*add --observer hiccup$"):
         parse_criterion(text, observers=["monitor"])
     assert parse_criterion(text, observers=["hiccup"]).text == text
-    assert parse_criterion(text).text == text  # of trials whose observers nobody knows yet
+    assert parse_criterion(text).text == text  # for trials whose observers are unknown

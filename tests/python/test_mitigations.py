@@ -139,7 +139,7 @@ def test_a_baseline_follows_disturbances_and_not_mitigations() -> None:
     [
         ({"mitigations": "prayer"}, "no mitigation named 'prayer'; there are"),
         ({"mitigations": "cpu_load"}, "no mitigation named 'cpu_load'"),
-        ({"mitigations": "dds_tuning"}, "mitigation dds_tuning: nothing is asked for; name depth, receive_buffer"),
+        ({"mitigations": "dds_tuning"}, "mitigation dds_tuning: nothing is set; name depth, receive_buffer"),
         ({"mitigations": "chain_priorities:lowest=90"}, "lowest: 90 is above highest, 80"),
         ({"mitigations": ["dds_tuning:depth=2"] * 2}, "mitigations: dds_tuning is there twice"),
         (
@@ -194,9 +194,9 @@ def test_what_a_middleware_has_not_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^dds_tuning: shared_memory: middleware udp has no such setting; it has depth"):
         made("dds_tuning:shared_memory=on").tuned((Middleware("udp", "dds", None, None),))
     given = Middleware("cyclonedds", "dds", None, None, {"shared_memory": "on"})
-    with pytest.raises(BadInput, match=r"^dds_tuning: middleware cyclonedds has shared_memory=on already; leave"):
+    with pytest.raises(BadInput, match=r"^dds_tuning: middleware cyclonedds already has shared_memory=on; leave"):
         made("dds_tuning:shared_memory=on").tuned((given,))
-    with pytest.raises(BadInput, match=r"^dds_tuning: depth: every queue of the workload has a depth of 10 already$"):
+    with pytest.raises(BadInput, match=r"^dds_tuning: depth: every queue of the workload already has a depth of 10$"):
         made("dds_tuning:depth=10").check(Host(), CHAIN, "dds")
 
 
@@ -296,10 +296,13 @@ def test_threads_of_programs_stand_for_the_executor_of_the_first_node(tmp_path: 
     ("text", "complaint"),
     [
         ("{name: a, nodes: [/camera, /nobody]}", "paths.yaml:2: chain_priorities: no node '/nobody'"),
-        ("{name: a, nodes: [/planner, /camera]}", "no message goes from /planner to /camera by the graph's topics"),
-        ("{name: a, topics: [/nothing]}", "nobody sends '/nothing' to a node of the graph"),
-        ("{name: a, times: t, threads: [x.y]}", "no thread 'x.y'; this workload has no programs with threads"),
-        ("{name: a, times: t}", "has no chain of this workload's threads"),
+        (
+            "{name: a, nodes: [/planner, /camera]}",
+            "no message goes from /planner to /camera through the graph's topics",
+        ),
+        ("{name: a, topics: [/nothing]}", "no publisher sends '/nothing' to a node of the graph"),
+        ("{name: a, times: t, threads: [x.y]}", "no thread 'x.y'; this workload has no programs with named threads"),
+        ("{name: a, times: t}", "has no chain through this workload's threads"),
     ],
 )
 def test_names_of_paths_are_those_of_the_graph(tmp_path: Path, text: str, complaint: str) -> None:
@@ -364,13 +367,13 @@ def test_without_a_flood_nobody_is_held_back() -> None:
     assert asked.extend(CHAIN) is CHAIN
     evidence = judge(asked, CHAIN, {}, Window(0, S))
     assert evidence.in_effect
-    assert (evidence.promised.publishers, evidence.notes) == (0, ("there is nobody to hold back",))
+    assert (evidence.promised.publishers, evidence.notes) == (0, ("no publisher is throttled",))
 
 
 @pytest.mark.parametrize(
     ("text", "on", "complaint"),
     [
-        ("", "readers=none", "nobody reads the flood, so nobody says how late it is; use readers=external"),
+        ("", "readers=none", "the flood has no readers to report how late it is; use readers=external"),
         ("watch=imagine", "", "watch: the workload does not subscribe to /imagine; "),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("docs", "catalog", "perflab", "native", "scripts", "benchmarks", "tests", "ros")
-# Of the machine of whoever wrote it; /home/me and /root are nobody's.
+# Paths of an author's machine; /home/me and /root are neutral.
 OF_A_MACHINE = re.compile(r"(?<!\w)/(?:work/[a-z]|Users/[a-z]|home/(?!me/)[a-z]|root/\w)|/tmp/(?!perf)\w+/\w")
 PICTURES = (".png",)
 

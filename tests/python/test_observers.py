@@ -212,7 +212,7 @@ def test_cyclictest_says_where_it_is_no_floor_of_the_executors(
             *(("executor", one) for one in executors), ("middleware", ("OTHER", 0, (0,)))
         ]
     ]  # fmt: skip
-    expected = f"it ran with FIFO 98 on CPU 1, and executors with {said}: it is no floor of their timers"
+    expected = f"it ran with FIFO 98 on CPU 1, but executors with {said}: it is not a lower bound of their timers"
     assert list(Cyclictest.remarks(tmp_path, threads)) == ([] if said is None else [expected])
 
 

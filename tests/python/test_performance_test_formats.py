@@ -153,7 +153,7 @@ def test_the_dialect_of_2018_is_read() -> None:
 
 def test_nine_columns_without_times_are_taken_for_seconds() -> None:
     run = open_run(DATA / "nine_columns.csv")
-    assert "rows do not say how long they are; each is taken for one second" in run.notes
+    assert "rows do not have their length; each is assumed to be one second" in run.notes
     totals = as_json(run.summary)["results"][0]["totals"]
     assert (totals["received"], totals["lost"]["gap"], totals["latency_ns"]["max"]) == (2657, 4, 380_900)
     assert result_of(DATA / "nine_columns.csv")["resources"]["processes"] == []
@@ -163,14 +163,14 @@ def test_a_publisher_and_its_subscriber_are_one_trial() -> None:
     run, result = open_run(DATA / "pair"), result_of(DATA / "pair")
     assert [p["process"] for p in result["resources"]["processes"]] == ["run_pub", "run_sub"]
     assert (result["totals"]["published"], result["totals"]["received"], result["trials"]) == (400, 400, 1)
-    left_out = "the first row is left out: its time is that since boot, and its losses are not known"
+    left_out = "the first row is left out: its time is that since boot, and its losses are unknown"
     assert f"run_pub.csv and 1 more: {left_out}" in run.notes
 
 
 def test_a_publisher_alone_says_what_it_published(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(DATA / "pair" / "run_pub.csv")]) == 0
     shown = capsys.readouterr().out
-    assert "published, received by whom is not known" in shown
+    assert "published, receivers unknown" in shown
     assert not any(line.strip() == "─" for line in shown.splitlines()), "a table without columns"
 
 
@@ -320,9 +320,10 @@ LAST = HEADER + 4
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (changed("latency_min (ms)", "low (ms)"), f":{HEADER}: column 8 is 'low (ms)', which is none of performance_t"),
-        (changed("lost,", "sent,"), f":{HEADER}: column 5 is 'sent' once more"),
-        (changed("received,\tsent", "sent"), f":{HEADER}: no column received; a table of performance_test has one"),
+        (changed("latency_min (ms)", "low (ms)"), f":{HEADER}: column 8 is 'low (ms)', which performance_test "),
+        (changed("lost,", "sent,"), f":{HEADER}: column 5 is 'sent' again"),
+        (changed("received,\tsent", "sent"), f":{HEADER}: no column received, which a table of performance_test "
+            "must have"),
         (changed(",\t\t1.5", ""), f":{HEADER + 3}: 27 columns; the header has 28"),
         (changed("1.5", "1.5ms"), f":{HEADER + 3}: latency_max (ms) is '1.5ms', which is not a number"),
         (changed("1.5", "1_5"), f":{HEADER + 3}: latency_max (ms) is '1_5', which is not a number"),
@@ -333,7 +334,7 @@ LAST = HEADER + 4
         (changed("rate: 100", "rate: often"), ":7: Publishing rate is 'often' instead of a whole number from 0 on"),
         (changed("enabled: 0", "enabled: 2"), ":13: Memory check enabled is '2' instead of 0 or 1"),
         (changed("depth: 16", "depth: deep"), ":6: History depth is 'deep' instead of a whole number from 0 on"),
-        (lambda text: text[:-1], f":{LAST}: the line was cut: it has no end; remove it to read what is before it"),
+        (lambda text: text[:-1], f":{LAST}: the line was cut: it has no end; remove it to read the lines before it"),
         (lambda text: text[:-40], f":{LAST}: the line was cut"),
         (lambda text: text.partition(dialect.START)[0], ": no line ---EXPERIMENT-START--- with a table below it"),
         (lambda text: text.partition("T_exp")[0], f":{HEADER}: no header; there should be T_experiment,"),
@@ -374,8 +375,14 @@ def without(key: str) -> Callable[[Json], Any]:
         (with_row(num_samples_lost=True), ": analysis_results[1].num_samples_lost is True, which is not a number"),
         (with_row(num_samples_lost=-1), ": analysis_results[1]: num_samples_lost is -1 instead of a whole number"),
         (with_row(latency_max=1e12), ": analysis_results[1]: latency_max is longer than 292 years"),
-        (without("latency_mean"), ": analysis_results[1] has no latency_mean; a row of performance_test has one"),
-        (lambda d: d | {"analysis_results": {}}, ": no list analysis_results; a log of performance_test has one"),
+        (
+            without("latency_mean"),
+            ": analysis_results[1] has no latency_mean, which a row of performance_test must have",
+        ),
+        (
+            lambda d: d | {"analysis_results": {}},
+            ": no list analysis_results, which a log of performance_test must have",
+        ),
         (lambda d: d | {"analysis_results": [7]}, ": analysis_results[0] is 7 instead of an object"),
         (lambda d: d | {"rate": "fast"}, ": rate is 'fast' instead of a whole number from 0 on"),
         (lambda d: d | {"check_memory": "no"}, ": check_memory is 'no' instead of true or false"),
@@ -624,13 +631,13 @@ def test_several_topics_are_not_exported(tmp_path: Path, capsys: Captured) -> No
     streams = [Stream("publisher", topic, "subscriber", 10, 5, arrivals([100.0] * 5)) for topic in ("a", "b")]
     run = make_run(tmp_path / "run", PROCESSES, [MadeTrial(streams)])
     assert export(run) == 2
-    assert "measured 2 topics, and a log of performance_test is of one" in capsys.readouterr().err
+    assert "measured 2 topics, but a log of performance_test covers one" in capsys.readouterr().err
     assert not (run / "export").exists()
 
 
 def test_a_log_is_not_exported_again_but_its_tables_are(tmp_path: Path, capsys: Captured) -> None:
     assert export(DATA / "one.csv", "--output", tmp_path / "out") == 2
-    assert "is of performance_test and has no records of each second" in capsys.readouterr().err
+    assert "is from performance_test and has no records of each second" in capsys.readouterr().err
     assert main(["export", str(DATA / "one.csv"), "--format", "csv", "-o", str(tmp_path / "out")]) == 0
     assert pl.read_csv(tmp_path / "out" / "edges.csv")["received"].to_list() == [298]
     assert pl.read_csv(tmp_path / "out" / "seconds.csv")["mean"].to_list() == pytest.approx([50e3, 60e3, 40e3])

@@ -106,7 +106,7 @@ def test_loops_that_come_back_in_time_are_unaffected() -> None:
     ("stuck", "stage"),
     [
         (loop(40, 300, woken=299, published=299, sent=299, answered=300), "its callback did not begin"),
-        (loop(40, 300, sent=299, answered=300), "the call that publishes its ping did not come back"),
+        (loop(40, 300, sent=299, answered=300), "the call that publishes its ping did not return"),
         (loop(40, 300, answered=300), "no pong answered its ping"),
         (loop(40, 300, answered=1), "its pong was published and did not come back"),
     ],
@@ -123,7 +123,7 @@ def test_a_loop_of_which_nothing_is_known_did_not_come_to_its_timer() -> None:
     nothing = Loop(loop=0, due_ns=None, woken_ns=None, published_ns=None, sent_ns=None, answered_ns=None, back_ns=None)
     loops = Loops(process="p", node="/ping", timer="ping", period_ns=10 * MS, beyond=0, rows=(nothing,))
     (stall,) = rounds.stalls(loops, 3, FROM, FROM + S, 100 * MS)
-    assert (stall.loop, stall.until_ns, stall.stage) == (0, None, "its timer was due, and its callback did not begin")
+    assert (stall.loop, stall.until_ns, stall.stage) == (0, None, "its timer was due, but its callback did not begin")
 
 
 def test_lost_messages_are_no_stall_until_so_many_are_lost_that_nothing_comes_back() -> None:
@@ -148,7 +148,7 @@ def test_a_start_that_waits_for_the_end_of_the_inhibitor_is_blocked_and_any_othe
 def test_loops_that_never_come_back_again_hang() -> None:
     said = judged([loop(n, 1) for n in range(50)], outcome=FAILED, until_s=30)
     assert said.outcome == "hung"
-    assert "no loop was completed any more for 29.5 s, from loop 50 on" in said.reason
+    assert "no further loop was completed for 29.5 s, from loop 50 on" in said.reason
 
 
 def test_a_trial_that_did_not_match_for_a_starved_thread_hung_and_names_it() -> None:

@@ -156,21 +156,21 @@ def test_every_format_kind_and_place(perflab: Perflab, run: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["RUN", "--kind", "pie"], "--kind 'pie' is no picture; there are course, outcomes, loops, histograms, "),
-        (["RUN", "--kind", ""], "--kind '' is no picture"),
-        (["RUN", "--format", "gif"], "--format 'gif' is no format; there are html, svg, png, pdf"),
-        (["RUN", "--figure", "lateness"], "--figure 'lateness' is no figure; there are latency, response"),
+        (["RUN", "--kind", "pie"], "--kind 'pie' is not a picture; choose from course, outcomes, loops, histograms, "),
+        (["RUN", "--kind", ""], "--kind '' is not a picture"),
+        (["RUN", "--format", "gif"], "--format 'gif' is not a format; choose from html, svg, png, pdf"),
+        (["RUN", "--figure", "lateness"], "--figure 'lateness' is not a figure; choose from latency, response"),
         (["RUN", "--figure", ",".join(FIGURES)], "names 9 figures; at most 6"),
         (
             ["RUN", "--kind", "time", "--figure", "dispatch"],
             "--figure dispatch was not measured in run; measure it with",
         ),
-        (["RUN", "--only", "nobody"], "--only 'nobody' is in the name of no result; there are "),
+        (["RUN", "--only", "nobody"], "--only 'nobody' matches no result; there are "),
         (["RUN", "--theme", "pink"], "--theme 'pink' is not one of auto, light, dark"),
         (["RUN", "--dpi", "7"], "--dpi 7 is not within 50..600"),
         (["RUN", "--target", "nothing"], "--target 'nothing' is neither a file nor"),
         (["RUN", "-o", "all.svg"], "--output all.svg is one file, but there are 5 pictures"),
-        (["RUN", "-o", "all.svg", "--format", "png"], "--format png does not go with --output all.svg"),
+        (["RUN", "-o", "all.svg", "--format", "png"], "--format png excludes --output all.svg"),
         (["nothing"], "no run 'nothing'"),
         ([], "RUN"),
     ],
@@ -225,7 +225,7 @@ def test_round_trips_are_drawn_beside_the_others(topic: bool, tmp_path: Path, ca
     assert any("30 replies" in text for text in texts)
     capsys.readouterr()
     assert main(["plot", str(made), "--kind", "time", "--figure", "round_trip"]) == 2
-    assert "of round trips there is no picture over time" in capsys.readouterr().err
+    assert "round trips have no picture over time" in capsys.readouterr().err
 
 
 def test_a_run_of_services_alone_is_drawn_without_any_option(tmp_path: Path, capsys: Any) -> None:
@@ -247,7 +247,7 @@ def test_of_many_results_the_slowest_is_drawn_and_those_that_are_named(tmp_path:
     made = make_run(tmp_path / "many", {"mouth": ["talker"], "ear": ["listener"]}, [one(i) for i in range(14)])
     assert main(["plot", str(made), "--format", "html"]) == 0
     out = capsys.readouterr().out
-    assert "12 of 14 results are drawn, evenly over their p99 of latency, the slowest among them; choose others" in out
+    assert "12 of 14 results are drawn, evenly over their p99 of latency, including the slowest; choose others" in out
     text = (made / "plots/plots.html").read_text()
     drawn = [f"load{i:02d}" for i in range(14) if f"load{i:02d}" in text]
     assert len(drawn) == 12
@@ -272,7 +272,7 @@ def test_levels_that_lie_evenly_have_the_slowest_among_them() -> None:
     names = {name for figure in made.figures for _, name in figure.groups}
     assert len(names) == 12
     assert "m29" in names
-    assert "evenly over their levels, the slowest among them" in made.notes[0]
+    assert "evenly over their levels, including the slowest" in made.notes[0]
 
 
 def test_extra_trials_are_drawn_only_where_there_are_no_others() -> None:
@@ -291,7 +291,7 @@ def test_a_run_without_any_data_is_bad_input(perflab: Perflab, run: Path) -> Non
     (run / "trials").mkdir()
     done = perflab("plot", run)
     assert done.returncode == 2
-    assert "no trial of run recorded anything" in one_line(done.stderr)
+    assert "no trial of run has records" in one_line(done.stderr)
 
 
 def test_without_records_the_picture_over_time_is_missing_and_the_rest_is_drawn(perflab: Perflab, run: Path) -> None:
@@ -345,7 +345,7 @@ def test_every_figure_that_a_target_bounds_is_drawn_against_its_bound(
         assert any(text.endswith(words) for text in texts), words
     without = perflab("plot", run, "--kind", "target", "--format", "svg")
     assert without.returncode == 2
-    assert "target: no target was named; --target does it" in one_line(without.stderr)
+    assert "target: no target was named; use --target" in one_line(without.stderr)
 
 
 # -- drawing ---------------------------------------------------------------------------------------------------------

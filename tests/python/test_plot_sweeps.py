@@ -117,7 +117,7 @@ def test_variants_lie_over_each_other_a_little_aside_and_are_named() -> None:
         assert b is not None
         assert b - a == pytest.approx(APART * (figure.x.high - figure.x.low))
     assert any(note.startswith("fastdds: No knee") for note in figure.notes)
-    assert "What stands side by side was measured at the same level." in figure.notes
+    assert "Marks side by side were measured at the same level." in figure.notes
 
 
 def test_runs_and_other_factors_are_in_the_names() -> None:

@@ -286,10 +286,10 @@ def test_what_is_wrong_is_one_line_each_and_leaves_the_others(tmp_path: Path) ->
     assert done.returncode == 0
     begin = "perflab: condition"
     assert done.stderr.splitlines() == [
-        f"{begin} cpu_load of lab-extras 1.0 is left out: there is a condition of this name already",
+        f"{begin} cpu_load of lab-extras 1.0 is left out: there is already a condition of this name",
         f"{begin} ends of lab-extras 1.0 is left out: SystemExit: not today",
         f"{begin} gone of lab-extras 1.0 is left out: ModuleNotFoundError: No module named 'lab_extras.no_such_module'",
-        f"{begin} solar_flare of second-lab 1.0 is left out: there is a condition of this name already",
+        f"{begin} solar_flare of second-lab 1.0 is left out: there is already a condition of this name",
         f"{begin} solar_wind of lab-extras 1.0 is left out: it calls itself solar_flare; its entry point must have the "
         "same name",
         f"{begin} text of lab-extras 1.0 is left out: lab_extras.solar_flare:NAME is not a Kind",

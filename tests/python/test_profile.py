@@ -271,13 +271,13 @@ def test_a_file_of_rules_comes_first_and_adds_families(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("rules: [{family: lidar, object: a}]", "no family named 'lidar'"),
-        ("rules: [{family: libc, object: '('}]", "object is no regular expression"),
+        ("rules: [{family: libc, object: '('}]", "object is not a regular expression"),
         ("rules: [{family: libc}]", "a family and a pattern for object or symbol"),
         ("rules: {family: libc}", "rules is not a list"),
-        ("families: [{name: A, title: b}]", "'A' is no name"),
+        ("families: [{name: A, title: b}]", "'A' is not a valid name"),
         ("- a", "must be a mapping"),
         ("rules: [", "mine.yaml:1:9: not YAML"),
-        ("families: &a []\nrules: *a", "mine.yaml:2:8: the alias *a is refused"),
+        ("families: &a []\nrules: *a", "mine.yaml:2:8: the alias *a is not allowed"),
     ],
 )
 def test_files_of_rules_that_are_none(tmp_path: Path, text: str, words: str) -> None:
@@ -433,7 +433,7 @@ def test_a_file_that_perf_could_not_finish_is_read_as_far_as_it_goes(tmp_path: P
     path.write_bytes(perf_file((SAMPLE, bytes(8)), (SAMPLE, bytes(8)))[:-4])
     assert (perf_data.read(path).samples, perf_data.read(path).complete) == (1, False)
     path.write_bytes(b"PERF")
-    with pytest.raises(BadInput, match=r"is no perf\.data"):
+    with pytest.raises(BadInput, match=r"is not perf\.data"):
         perf_data.read(path)
 
 
@@ -455,8 +455,8 @@ def test_user_space_alone_where_the_kernel_may_not_be_sampled(monkeypatch: pytes
     found = counter.choose(ask=lambda attempt: errno.EACCES if attempt.kernel else 0)
     assert (found.argument, found.unit) == ("cycles:u", "cycles")
     assert found.notes == (
-        "user space alone: kernel.perf_event_paranoid is 2; with the kernel's part after "
-        "`sudo sysctl kernel.perf_event_paranoid=1`",
+        "only user space: kernel.perf_event_paranoid is 2; the kernel's part needs `sudo sysctl "
+        "kernel.perf_event_paranoid=1`",
     )
 
 
@@ -556,7 +556,7 @@ def test_the_folder_of_a_profile_is_read_back_as_it_was_written(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("texts", "changes", "words"),
     [
-        ([sample("f (/a)")] * 20, {}, "100% of the stacks end too early.*take more than 8192 bytes"),
+        ([sample("f (/a)")] * 20, {}, "100% of the stacks end too early.*copy more than 8192 bytes"),
         ([sample("f (/a)")] * 20, {"call_graph": "fp"}, "use --call-graph dwarf"),
         ([sample("_start (/a)", "[unknown] (/lib/libddsc.so)")] * 20, {}, "100% of the samples .* -dbgsym"),
         ([sample("_start (/a)")] * 3, {}, "only 3 samples"),
@@ -580,15 +580,15 @@ def test_without_samples_everything_is_unknown_and_nothing_zero(tmp_path: Path) 
     [
         ((), "one of a command, --pid and --system"),
         (("--pid", "1", "--", "true"), "one of a command, --pid and --system"),
-        (("--pid", "x", "--duration", "1s"), "--pid 'x' is no process number"),
+        (("--pid", "x", "--duration", "1s"), "--pid 'x' is not a process id"),
         (("--pid", "1"), "--duration is missing"),
         (("--call-graph", "magic", "--", "true"), "'magic' is not one of dwarf, fp, lbr"),
         (("--stack", "100000", "--", "true"), "not a multiple of 8 up to 65528"),
         (("--stack", "12", "--", "true"), "not a multiple of 8"),
         (("--duration", "0", "--", "true"), "--duration"),
         (("--families", "nowhere.yaml", "--", "true"), "cannot read --families 'nowhere.yaml': No such file"),
-        (("--show", "nowhere"), "nowhere holds no profile"),
-        (("--show", ".", "--", "true"), "--show prints a profile that is there"),
+        (("--show", "nowhere"), "nowhere has no profile"),
+        (("--show", ".", "--", "true"), "--show prints an existing profile; use"),
     ],
 )
 def test_bad_input_is_one_line(perflab: Perflab, arguments: tuple[str, ...], words: str) -> None:

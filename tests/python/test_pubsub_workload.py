@@ -102,10 +102,10 @@ def test_a_history_of_everything_has_no_depth() -> None:
         ({"rate": "-1"}, "rate: -1 must be at least 0"),
         (
             {"rate": "0", "burst": "5"},
-            "rate=0 is as fast as it goes, which has neither arrivals nor bursts; leave them out",
+            "rate=0 is unthrottled, without arrivals or bursts; leave them out",
         ),
         ({"arrivals": "random"}, "arrivals: 'random' is not periodic or poisson"),
-        ({"layout": "relay", "subscribers": "2"}, "layout=relay is of one publisher and one subscriber"),
+        ({"layout": "relay", "subscribers": "2"}, "layout=relay needs one publisher and one subscriber"),
         ({"layout": "proceses"}, "layout: 'proceses' is not thread, threads, processes or relay"),
         ({"messages": "array1k"}, "no parameter 'messages'; did you mean message?"),
         ({"depth": "0"}, "depth: 0 must be at least 1"),

@@ -128,12 +128,10 @@ def test_what_a_middleware_refuses_is_said_by_name() -> None:
     assert middleware.refusal({"reliability": "best_effort", "durability": "transient_local"}) is None
     assert (
         middleware.refusal({"reliability": "reliable"})
-        == "udp refuses reliability reliable: datagrams are sent once; right would be best_effort"
+        == "udp refuses reliability reliable: datagrams are sent once; use best_effort"
     )
-    assert (
-        middleware.refusal({"durability": "persistent"}) == "udp refuses durability persistent; right would be volatile"
-    )
+    assert middleware.refusal({"durability": "persistent"}) == "udp refuses durability persistent; use volatile"
     said = middleware.refusal({"lifespan_ns": 5_000_000})
-    assert said == "udp refuses lifespan 5ms: there is no timer; right would be none"
-    assert middleware.refusal({"coherent": True}) == "udp refuses coherent on; right would be off"
+    assert said == "udp refuses lifespan 5ms: there is no timer; use none"
+    assert middleware.refusal({"coherent": True}) == "udp refuses coherent on; use off"
     assert middleware.refusal({"partition": "a"}) is None  # of which nothing is known

@@ -99,7 +99,7 @@ def test_manifest_terminal_and_report_say_that_it_is_rough(perflab: Perflab, wor
     assert "Plan (--quick: rough): 6 trials, 8 s measured in each" in ran.stderr
     manifest = json.loads((work / "run" / "manifest.json").read_text())
     assert manifest["experiment"]["document"]["quick"] is True
-    words = "rough: made with --quick, in trials of 8 s; run it without --quick before you decide by its figures"
+    words = "rough: made with --quick, in trials of 8 s; run it without --quick before you rely on its figures"
     assert f"Note: {words}" in ran.stdout
     assert f"Note: {words}" in perflab("show", "run", **native).stdout
     perflab("report", "run", **native)

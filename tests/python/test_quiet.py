@@ -1,4 +1,4 @@
-"""Cool-down on machines made of a /proc/stat whose counters follow a script; time passes when somebody waits."""
+"""Cool-down on machines made of a /proc/stat whose counters follow a script; time passes only during waits."""
 
 from __future__ import annotations
 

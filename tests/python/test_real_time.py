@@ -156,7 +156,7 @@ def test_this_kernel_keeps_from_real_time_threads_what_is_said_of_it(waiting: bo
     for burner in burners:
         burner.join()
     if isinstance(shares[True], str):
-        pytest.skip(f"this user may not have SCHED_FIFO: {shares[True]}")
+        pytest.skip(f"this user may not use SCHED_FIFO: {shares[True]}")
     found = real_time_limits()
     if found.throttle is not None:
         assert shares[True] <= found.throttle + 0.03

@@ -93,7 +93,7 @@ def test_a_failed_trial_shows_its_reason_and_what_is_not_known() -> None:
     text = render(100, replace(trial(outcome=FAILED), accounts=accounts, reason="process 'p' was killed"))
     assert "trial 1: process 'p' was killed" in text
     assert "last checkpoints" in text
-    assert "5 messages received, losses not known" in text
+    assert "5 messages received, losses unknown" in text
 
 
 def test_markup_in_names_is_printed_as_it_is() -> None:

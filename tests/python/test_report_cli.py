@@ -34,10 +34,10 @@ def test_json_has_the_files_and_the_notes(tmp_path: Path, capsys: pytest.Capture
     assert main(["report", str(run), "-o", str(target), "--theme", "dark", "--title", "Mine", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["files"] == [str(target)]
-    assert any("perflab was ended before this run was" in note for note in document["notes"])
+    assert any("perflab ended before the run was" in note for note in document["notes"])
     text = target.read_text()
     assert 'data-theme="dark"' in text and "<h1>Mine</h1>" in text
-    assert any("perflab was ended before this run was" in line for line in text.splitlines())
+    assert any("perflab ended before the run was" in line for line in text.splitlines())
 
 
 def test_a_still_page_runs_no_plots(run: Path, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_markdown_is_the_first_screen_for_a_pull_request(run: Path, capsys: pyte
     assert "**! Read these results with care**\n\n- ✔ No trial was invalid.\n" in text
     assert sorted(run.iterdir()) == before
     assert main(["report", str(run), "--markdown", "--still"]) == 2
-    assert one_line(capsys.readouterr().err).endswith("it does not go with --still\n")
+    assert one_line(capsys.readouterr().err).endswith("it excludes --still\n")
 
 
 def test_a_dash_writes_the_page_to_stdout_and_nothing_beside_it(
@@ -103,8 +103,8 @@ def test_latex_writes_into_a_folder(run: Path, tmp_path: Path, capsys: pytest.Ca
         (["RUN", "RUN"], "run is named twice"),
         (["RUN", "--port", "80"], "--port goes with --serve"),
         (["RUN", "--serve", "--port", "70000"], "--port 70000 is not within 0..65535"),
-        (["RUN", "--serve", "--json"], "--serve shows runs and writes nothing: it does not go with --json"),
-        (["RUN", "--serve", "--theme", "dark"], "it does not go with --theme"),
+        (["RUN", "--serve", "--json"], "--serve shows runs and writes nothing: it excludes --json"),
+        (["RUN", "--serve", "--theme", "dark"], "it excludes --theme"),
         (["RUN", "--json", "-o", "-"], "--json and --output - both write to stdout"),
         (["RUN", "--latex", "x", "--title", "y"], "--latex DIR writes no page"),
         (["RUN", "-o", "."], "is a folder; name a file, such as report.html"),

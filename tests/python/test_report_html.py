@@ -133,7 +133,7 @@ def test_a_difference_for_the_better_stands_below_those_for_the_worse(tmp_path: 
 
 def test_too_few_trials_are_said_with_what_would_be_enough(tmp_path: Path) -> None:
     said = page_of(made(tmp_path / "run", loaded(2.0, blocks=2))).said("findings")
-    assert "too few trials Under 4 × 80 % CPU load: not enough trials to tell; seen were latency p50 (" in said
+    assert "too few trials Under 4 × 80 % CPU load: too few trials; seen were latency p50 (" in said
     assert re.search(r"n = 2 and 4; about \d+ more trials of each would probably decide them", said)
     assert "worse" not in said
 
@@ -226,7 +226,7 @@ def test_a_run_that_goes_on_says_so(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", {"p": ["a", "b"]}, [MadeTrial(streams)], with_summary=False)
     manifest = json.loads((path / "manifest.json").read_text())
     (path / "manifest.json").write_text(json.dumps({**manifest, "controller": controller, "trials": [{}, {}, {}]}))
-    assert "This run is still going on: 1 of 3 planned trials are here." in page_of(path).said("overview")
+    assert "This run is still in progress: 1 of 3 planned trials are here." in page_of(path).said("overview")
 
 
 def test_a_search_that_was_interrupted_goes_on_by_its_own_verb(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_curves_and_breaking_points_have_words_and_tables(tmp_path: Path) -> Non
     assert "searched message_flood.rate from 100 to 3000: where “lost == 0” is met in 50 % of trials" in page.said(
         "setup"
     )
-    assert said.index("breaks at") < said.index("Every level against the baseline") < said.index("worse Under")
+    assert said.index("breaks at") < said.index("Every level compared with the baseline") < said.index("worse Under")
     assert ["latency p99", "400 [300, 500]", "–it never levels off"] in page.rows
     assert any(row[0] == "100 msg/s" and "100 µs[90.0 µs, 110 µs]" in row for row in page.rows)
     assert ["740 msg/s", "3/6", "50 % [19, 81]"] in page.rows
@@ -498,7 +498,7 @@ def test_a_run_of_irobot_benchmark_has_a_report_of_what_it_holds(name: str) -> N
     page = Page(whole.page)
     assert whole.notes == ()
     assert "there is nothing to compare within it" in page.said("findings")
-    assert "This run is not one of perflab's" in page.said("repeat")
+    assert "This is not a run of perflab" in page.said("repeat")
     assert any(row[0] == "publisher → subscription" for row in page.rows)
 
 

@@ -91,7 +91,7 @@ def test_what_is_not_a_summary_is_one_line_that_says_where(path: tuple[Any, ...]
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(Damaged, match="it has no results"):
+    with pytest.raises(Damaged, match="it lacks results"):
         summary.read({"run": "r", "valid": True})
 
 

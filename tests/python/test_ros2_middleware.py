@@ -103,7 +103,7 @@ def test_the_fast_dds_of_ros_2_meets_other_libraries_over_udp() -> None:
     assert middleware._side_by_side(alone, "x")[0].options == {}
     others = [made("rclcpp/rmw_cyclonedds_cpp"), made("fastdds", transport="shm")]
     assert middleware._side_by_side(others, "x")[1].options == {"transport": "shm"}
-    with pytest.raises(BadInput, match="transport=shm of fastdds: the Fast DDS of ROS 2 meets other"):
+    with pytest.raises(BadInput, match="transport=shm of fastdds: ROS 2's Fast DDS reaches other"):
         middleware._side_by_side([made("rclcpp/rmw_fastrtps_cpp"), made("fastdds", transport="shm")], "x")
 
 
@@ -119,11 +119,11 @@ def test_the_fast_dds_of_ros_2_meets_other_libraries_over_udp() -> None:
 def test_the_framing_of_services_follows_the_rmw_of_the_other_side(one: str, other: str, framing: str | None) -> None:
     pair = [made(one), made(other)]
     if framing is None:
-        with pytest.raises(Unavailable, match="no service framing is common"):
+        with pytest.raises(Unavailable, match="no service framing in common"):
             common_framing(pair, None)
         assert common_framing(pair, None, ()) is None, "a graph without services needs none"
         assert common_framing(pair, None, {1}) is None, "nor one whose services stay within a process"
-        with pytest.raises(Unavailable, match="no service framing is common"):
+        with pytest.raises(Unavailable, match="no service framing in common"):
             common_framing(pair, None, {0, 1})
     else:
         assert common_framing(pair, None) == framing

@@ -18,7 +18,7 @@ from support import SOURCE
 import perflab
 from tests.marks import long_but
 
-# ros2cli as far as a command meets it: an entry point is loaded, told of its parser, and asked to run. Like the real
+# ros2cli as far as a command meets it: an entry point is loaded, given its parser, and run. Like the real
 # one it parses once before the command has a say, with help kept quiet, and sets the command as a default.
 ROS2 = """
 import argparse, os, sys
@@ -42,7 +42,7 @@ args = parser.parse_args()
 sys.exit(args._command.main(parser=parser, args=args))
 """
 COMMAND_EXTENSION = "class CommandExtension:\n    def __init__(self):\n        pass\n"
-# Stands for perflab's own command line: says what it was given, and ends as it is told.
+# Stands for perflab's own command line: prints its arguments, and exits with the given status.
 ECHO = (
     "import json, sys\n"
     "def main():\n"
@@ -74,7 +74,7 @@ def _site(prefix: Path) -> Path:
 
 
 def _run(prefix: Path, *words: str, program: str = "ros2", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`ros2 WORDS` or `perflab WORDS` in a shell that sourced the workspace, from a folder that is none of ours."""
+    """`ros2 WORDS` or `perflab WORDS` in a shell that sourced the workspace, from a folder outside of perflab."""
     command = [prefix.parents[1] / program] if program == "ros2" else ["-P", "-m", "perflab"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PERFLAB_", "PYTHON"))}
     return subprocess.run(

@@ -98,7 +98,7 @@ def test_a_run_without_summary_is_rebuilt_and_says_so(tmp_path: Path) -> None:
     trial = MadeTrial([talk([100, 200])], final=False, outcome="failed")
     path = make_run(tmp_path / "cut", PROCESSES, [trial], with_tables=False, with_summary=False)
     run = open_run(path)
-    assert any("perflab was ended before this run was" in note for note in run.notes)
+    assert any("perflab ended before the run was" in note for note in run.notes)
     assert as_json(run.summary)["results"][0]["totals"]["received"] == 2
     assert run.trials[0].edges["received"].to_list() == [2]
     assert run.trials[0].outcome == "failed"
@@ -127,14 +127,14 @@ def _damaged_trials(run_path: Path) -> list[str]:
         ("{", "Expecting property name"),
         ("[1]", "not a JSON object"),
         ("[" * 100_000, "recursion"),
-        ('{"schema": 1}', "it has no order"),
+        ('{"schema": 1}', "it lacks order"),
         ("duration_s=x", 'duration_s: must be a valid number, unable to parse string as a number, not "x"'),
         ("duration_s=NaN", "duration_s: must be a finite number, not NaN"),
         ("order=1.5", "order: must be a valid integer, got a number with a fractional part, not 1.5"),
         ("outcome=good", "outcome: must be 'success', 'failed', 'invalid' or 'harness_error', not \"good\""),
         ("conditions=7", "conditions: must be a list, not 7"),
         ("treatment=[]", "treatment: must be a valid string, not []"),
-        ("middleware={}", "it has no middleware.name"),
+        ("middleware={}", "it lacks middleware.name"),
         ("processes=[]", "processes: must be an object, not []"),
         ('factors={"workload.depth": []}', "factors.workload.depth.bool"),
     ],
@@ -156,7 +156,7 @@ def test_one_damaged_trial_is_named_and_left_out(run_path: Path, damage: str, wo
     (note,) = _damaged_trials(run_path)
     assert note.startswith(f"{path} is damaged: ")
     assert words in note
-    assert note.endswith("; what only its files tell is left out")
+    assert note.endswith("; what only its files have is left out")
     (run_path / "summary.json").unlink()
     rebuilt = open_run(run_path)
     assert [t.number for t in rebuilt.trials] == [2]
@@ -188,7 +188,7 @@ def test_a_damaged_manifest_or_trial_is_one_line(run_path: Path) -> None:
     (run_path / "trials/0001_baseline/trial.json").write_text('{"schema": 1}')
     (second,) = run_path.glob("trials/0002_*/trial.json")
     second.write_text("{")
-    with pytest.raises(BadInput, match=r"trial\.json is damaged: it has no order"):
+    with pytest.raises(BadInput, match=r"trial\.json is damaged: it lacks order"):
         open_run(run_path)
 
 
@@ -258,7 +258,7 @@ def test_messages_that_are_none_fail_a_trial_and_forgotten_ones_are_a_note(tmp_p
         MadeTrial([talk([100, 200])], malformed=1, outcome="failed"),
     ]
     run = open_run(make_run(tmp_path / "made", PROCESSES, trials, with_summary=False, with_tables=False))
-    said = "6 messages are none of the type of their topic, and are in no figure"  # of two processes
+    said = "6 messages do not have the type of their topic, and are in no figure"  # of two processes
     details = [detail for result in run.summary.results for detail in result.trials_detail]
     assert [(d.outcome, d.reason) for d in details][:3] == [
         ("success", None),

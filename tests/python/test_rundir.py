@@ -29,7 +29,7 @@ def test_the_default_name_is_time_and_name_and_never_taken(tmp_path: Path, monke
 def test_a_file_named_runs_is_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").touch()
-    with pytest.raises(BadInput, match="cannot make the run directory runs"):
+    with pytest.raises(BadInput, match="cannot create the run directory runs"):
         rundir.create(None, "x")
 
 

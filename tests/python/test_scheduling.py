@@ -46,25 +46,25 @@ def test_what_names_the_process_goes_first() -> None:
         ("", "is not [PROCESS.]executors|middleware=POLICY[:PRIORITY][@CPUS], e.g. executors=RR:98@1"),
         ("executors", "is not [PROCESS.]executors|middleware="),
         ("executor=RR:1", "is not [PROCESS.]executors|middleware="),
-        ("executors=", "nothing is asked for"),
+        ("executors=", "the request is empty"),
         ("executors=@", "no CPU after @"),
         ("executors=RR:1@", "no CPU after @"),
         ("pang.executors=RR:1", "no process named 'pang'; there are ping, pong.2"),
         (".executors=RR:1", "no process named ''"),
-        ("executors=rr:1", "no policy 'rr'; there are OTHER, FIFO, RR, DEADLINE"),
+        ("executors=rr:1", "unknown policy 'rr'; choose from OTHER, FIFO, RR, DEADLINE"),
         ("middleware=DEADLINE:2ms/10ms/10ms", "DEADLINE is not inherited, and threads of the middleware inherit"),
-        ("executors=DEADLINE:2ms/10ms/10ms@1", "DEADLINE takes all CPUs and no choice of them; leave @1 out"),
-        ("executors=DEADLINE", "DEADLINE has a runtime, a deadline and a period, e.g. DEADLINE:2ms/10ms/10ms"),
-        ("executors=DEADLINE:2ms/10ms", "DEADLINE has a runtime, a deadline and a period"),
+        ("executors=DEADLINE:2ms/10ms/10ms@1", "DEADLINE runs on all CPUs; leave @1 out"),
+        ("executors=DEADLINE", "DEADLINE needs a runtime, a deadline and a period, e.g. DEADLINE:2ms/10ms/10ms"),
+        ("executors=DEADLINE:2ms/10ms", "DEADLINE needs a runtime, a deadline and a period"),
         ("executors=DEADLINE:x/10ms/10ms", "'x' is not a duration"),
         ("executors=DEADLINE:9ms/8ms/10ms", "1024 ns <= runtime <= deadline <= period does not hold"),
         ("executors=:5", "no policy ''"),
-        ("executors=RR", "there is no priority within 1..99, e.g. RR:98"),
-        ("executors=RR:", "priority '' is no number within 1..99"),
-        ("executors=RR:0", "priority '0' is no number within 1..99"),
-        ("executors=FIFO:100", "priority '100' is no number within 1..99"),
-        ("executors=FIFO:-1", "priority '-1' is no number within 1..99"),
-        ("executors=OTHER:3", "OTHER has no priority; FIFO and RR have one"),
+        ("executors=RR", "the priority is missing within 1..99, e.g. RR:98"),
+        ("executors=RR:", "priority '' is not a number within 1..99"),
+        ("executors=RR:0", "priority '0' is not a number within 1..99"),
+        ("executors=FIFO:100", "priority '100' is not a number within 1..99"),
+        ("executors=FIFO:-1", "priority '-1' is not a number within 1..99"),
+        ("executors=OTHER:3", "OTHER has no priority; use FIFO or RR"),
         ("executors=@2-1", "'2-1' is no list of CPUs, e.g. 0-1,3"),
         ("executors=@0,", "'0,' is no list of CPUs"),
         ("executors=@0-1-2", "'0-1-2' is no list of CPUs"),
@@ -80,7 +80,7 @@ def test_mistakes_are_one_line(word: str, complaint: str) -> None:
 
 
 def test_two_requests_for_the_same_threads_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"'ping\.executors=RR:2': there are two for these threads"):
+    with pytest.raises(BadInput, match=r"'ping\.executors=RR:2': these threads"):
         parse(["ping.executors=RR:1", "executors=RR:3", "ping.executors=RR:2"], PROCESSES)
 
 

@@ -44,7 +44,7 @@ def test_a_second_is_over_when_all_processes_have_told_theirs() -> None:
     cut = Seconds()
     assert cut.next(told(1.0, [MS], complete_ns=0)) is None  # one has not said anything
     assert cut.next(told(1.0, [MS])) is not None
-    assert cut.next(told(2.0, [MS, MS], complete_ns=SECOND)) is None  # one has told its second second
+    assert cut.next(told(2.0, [MS, MS], complete_ns=SECOND)) is None  # one has reported its 2nd second
     assert cut.next(told(2.0, [MS, MS])) is not None
 
 

@@ -36,7 +36,7 @@ def test_an_authority_signs_an_identity_and_what_it_may_do(tmp_path: Path) -> No
 
 def test_what_openssl_cannot_do_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / security.CA).mkdir()
-    with pytest.raises(Exception, match="could not make the credentials") as told:
+    with pytest.raises(Exception, match="could not create the credentials") as told:
         security.make(tmp_path, 17)
     assert "\n" not in str(told.value)
 

@@ -1,4 +1,4 @@
-"""What the live page is told of a run: running, cut off, ended, killed, damaged, not there yet."""
+"""The state of a run for the live page: running, cut off, ended, killed, damaged, not there yet."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ def test_a_run_that_ended_says_so_and_offers_its_report(tmp_path: Path) -> None:
     run.summary()
     now = everything(Watch(str(run.path)))["now"]
     assert (now["state"], now["report"], now["resume"]) == ("finished", True, None)
-    assert now["words"] == "finished: 2 of 2 trials, 1 of them no success"
+    assert now["words"] == "finished: 2 of 2 trials, 1 of them not successful"
     assert now["trial"]["running"] is False
     assert now["left_words"] is None
 
@@ -297,7 +297,7 @@ def test_a_run_that_ended_before_its_plan_did(tmp_path: Path) -> None:
     found = everything(Watch(str(run.path)))
     assert found["now"]["state"] == "ended_early"
     assert found["now"]["resume"] == f"perflab run --resume {run.path}"
-    assert found["now"]["words"] == "ended before its plan did: 1 of 3 trials"
+    assert found["now"]["words"] == "ended before its plan was complete: 1 of 3 trials"
     assert [t["interrupted"] for t in found["run"]["trials"]] == [False, True, False]
     assert found["run"]["results"][0]["trials"] == 1
 
@@ -379,7 +379,7 @@ def test_a_damaged_trial_is_a_note_and_the_others_count(tmp_path: Path) -> None:
     notes = "\n".join(found["run"]["notes"])
     assert "0001_baseline/trial.json is damaged" in notes
     assert "0002_baseline/trial.json is damaged" in notes
-    assert "0003_baseline is of another run and left out" in notes
+    assert "0003_baseline belongs to another run and is left out" in notes
 
 
 def test_a_run_of_an_older_version_is_shown(tmp_path: Path) -> None:
@@ -396,7 +396,7 @@ def test_many_finished_trials_are_read_bit_by_bit(tmp_path: Path, monkeypatch: p
     watch = Watch(str(run.path))
     found = look(watch)
     assert found["now"]["unread"] == 5
-    assert found["now"]["words"] == "reading what is there: 0 of 5 trials"
+    assert found["now"]["words"] == "reading 0 of 5 trials"
     monkeypatch.setattr(state, "READING_S", 60.0)
     assert look(watch)["now"]["unread"] == 0
 

@@ -399,7 +399,7 @@ def test_it_ends_in_order_while_a_client_is_connected(run: LiveRun, signum: int)
             assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
             process.send_signal(signum)
             out, err = process.communicate(timeout=TIMEOUT_S)
-            assert re.fullmatch(r"Served for \d+ s, which took \d+\.\d\d s of CPU time\nin order\n", out), out
+            assert re.fullmatch(r"Served for \d+ s, using \d+\.\d\d s of CPU time\nin order\n", out), out
             assert (process.returncode, err) == (0, "")
             connection.close()
         finally:

@@ -84,7 +84,7 @@ def test_counts_that_are_not_exact_fail(totals: Json, expected: str) -> None:
 def test_a_publisher_that_did_not_do_its_part_fails() -> None:
     made = summary()
     made["results"][0]["edges"][0]["published"] = 90
-    with pytest.raises(NotAsExpected, match="published 90 messages on /t and left out 0, 100 were due"):
+    with pytest.raises(NotAsExpected, match="published 90 messages on /t and skipped 0, 100 were due"):
         exact_counts(NOWHERE, read(made))
     made["results"][0]["edges"][0]["not_sent"] = 10  # late timers say so
     exact_counts(NOWHERE, read(made))
@@ -117,7 +117,7 @@ def test_a_trace_must_have_every_message(tmp_path: Path) -> None:
     made["results"][0]["trials_detail"][0] |= {"why": why, "totals": {"received": 100}}
     assert "100 messages in the trace" in traced_messages(directory, read(made))
     made["results"][0]["trials_detail"][0]["why"]["messages"] = 99
-    with pytest.raises(NotAsExpected, match="99 messages in the trace, 100 were received"):
+    with pytest.raises(NotAsExpected, match="99 messages in the trace, but 100 were received"):
         traced_messages(directory, read(made))
     (trial / "trace").rmdir()
     with pytest.raises(NotAsExpected, match="left no trace"):
@@ -137,7 +137,7 @@ def test_a_breaking_point_must_be_the_known_one() -> None:
             {"interval": {"low": 0.101, "high": 0.11, "level": 0.95}},
             r"0\.098 \[0\.101, 0\.11\] after 12 trials, known to be 0\.1",
         ),
-        ({"interval": None, "value": None, "state": "not_reached"}, "a known breaking point was not found: w"),
+        ({"interval": None, "value": None, "state": "not_reached"}, "the known breaking point was not found: w"),
     ):
         with pytest.raises(NotAsExpected, match=complaint):
             known_breaking_point(NOWHERE, searched(**changes))
@@ -161,13 +161,13 @@ def test_without_a_middleware_with_processes_conditions_are_unavailable(native_f
 
 def test_a_middleware_that_stays_within_a_process_has_no_flood(native_folder: Path) -> None:
     made = {c.name: c for c in checks(Native(native_folder), ["sim"])}
-    assert made["message_flood"].unavailable == "sim does not reach across processes"
+    assert made["message_flood"].unavailable == "sim does not connect processes"
     assert made["network_shaping"].unavailable == "sim sends nothing over the network"
     assert made["cpu_load"].unavailable is None
 
 
 class Made:
-    """Stands for build and execute: an experiment that ends as it is told."""
+    """Stands for build and execute: an experiment with a scripted end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, error: Exception | None, raises: bool) -> None:
         self._error, self._raises = error, raises
@@ -196,7 +196,7 @@ def test_how_a_check_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert answer(tmp_path)[0] == OK
     assert answer(tmp_path, broken) == (
         FAILED,
-        "its results are not what they must be: IndexError: tuple index out of range",
+        "its results are wrong: IndexError: tuple index out of range",
     )
     Made(monkeypatch, Unavailable("stress-ng is missing; apt install stress-ng"), raises=True)
     assert answer(tmp_path) == (UNAVAILABLE, "stress-ng is missing; apt install stress-ng")
@@ -212,8 +212,8 @@ def test_how_a_check_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
-        (["--middleware", "cyclone"], 2, "no middleware named 'cyclone'"),
-        (["--middleware", "sim+cyclonedds"], 2, "one middleware after the other"),
+        (["--middleware", "cyclone"], 2, "unknown middleware 'cyclone'"),
+        (["--middleware", "sim+cyclonedds"], 2, "one middleware at a time"),
         (["--middleware", "sim,sim"], 2, "names one twice"),
         (["--middleware", "fastdds"], 3, "fastdds is not available"),
     ],
@@ -259,7 +259,7 @@ def test_what_failed_stays_and_is_told(
         assert document["kept"] == str(folder)
     else:
         lines = printed.splitlines()
-        assert lines[:2] == ["One line per check, when it has ended:", "ok          middleware cyclonedds: it is ok"]
+        assert lines[:2] == ["One line per check, printed when it ends:", "ok          middleware cyclonedds: it is ok"]
         assert "FAILED      observer hiccup: it is FAILED" in lines
         assert ", 1 FAILED, in " in lines[-2]
         assert str(folder) in lines[-1]

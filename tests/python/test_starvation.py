@@ -52,7 +52,8 @@ def test_its_words_say_who_it_is_how_long_and_behind_whom() -> None:
     )  # fmt: skip
     starved = thread(7, role="middleware", longest_ns=950 * MS, holders=(holder,))
     assert starved.words == (
-        "thread recv7 (middleware, OTHER) of pong, which could run and did not for 0.95 s behind burn (pid 8, RR 90) on"
+        "thread recv7 (middleware, OTHER) of pong, which was ready but did not run for 0.95 s behind burn (pid 8, "
+        "RR 90) on"
         " CPU 1"
     )
 
@@ -208,12 +209,12 @@ def test_its_lanes_are_the_cpu_the_executors_and_who_starved() -> None:
     figure = stretch_lanes.lanes("stretch", "title", drawn())
     assert figure is not None
     assert [name for _, name in figure.y.ticks] == ["CPU 1", "ping", "pong", "recv of pong"]
-    assert figure.x.title == "time since it came on for the last time (ms)"
+    assert figure.x.title == "time since the last progress (ms)"
     bars = {
         of.name: [(round(s.begin), round(s.end), round(s.top + 0.3), s.label) for s in of.spans] for of in figure.spans
     }
     assert bars["burn_1 of burn runs"] == [(-100, 750, 0, "burn")]
-    assert bars["could run and did not"] == [(10, 750, 3, "740 ms")]
+    assert bars["ready but not running"] == [(10, 750, 3, "740 ms")]
     assert bars["the middleware runs"] == [(750, 751, 0, "pong"), (750, 751, 3, "")]
     signs = {s.name: [round(x) for x in s.x if x is not None] for s in figure.series}
     assert signs == {"messages": [5, 760], "published": [5], "handled": [760], "never handled": [105]}

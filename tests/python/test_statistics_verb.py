@@ -68,7 +68,7 @@ def test_the_fall_of_the_spread_hangs_on_one_trial_and_is_gone_without_the_profi
     assert (round(c["spread"]["sd_baseline"]), round(c["spread"]["sd_treatment"])) == (500, 93)
     assert c["spread_influence"]["carried_by"]["label"] == "baseline_profiled"
     assert c["spread_influence"]["carried_by"]["sd_ratio"] > 0.6
-    assert any("hangs on one trial: without baseline_profiled" in sentence for sentence in document["words"])
+    assert any("depends on one trial: without baseline_profiled" in sentence for sentence in document["words"])
     assert "baseline_profiled" in {outlier["label"] for outlier in document["groups"][0]["outliers"]}
     assert document["groups"][0]["n"] == 11
 
@@ -146,8 +146,8 @@ def test_blocks_are_taken_from_a_column(tmp_path: Path, capsys: Captured) -> Non
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--value", "nope"], "--value 'nope' is no column of"),
-        (["--value", "status"], "line 2: status is 'success', which is no number"),
+        (["--value", "nope"], "--value 'nope' is not a column of"),
+        (["--value", "status"], "line 2: status is 'success', which is not a number"),
         (
             ["--value", "execution_latency_ms", "--group", "x"],
             "columns: trial_id, scenario, status, planning_latency_ms",
@@ -155,10 +155,10 @@ def test_blocks_are_taken_from_a_column(tmp_path: Path, capsys: Captured) -> Non
         ([], "--value is missing"),
         (["--value", "execution_latency_ms", "--baseline", "q"], "groups: baseline, cpu_load, msg_load"),
         (["--value", "execution_latency_ms", "--bogus"], "--bogus"),
-        (["--value", "execution_latency_ms", "--margin", "5x"], "--margin '5x' is no size of a difference"),
-        (["--value", "execution_latency_ms", "--margin", "0"], "--margin '0' is no size of a difference"),
-        (["--value", "execution_latency_ms", "--alpha", "2"], "--alpha 2 is no rate"),
-        (["--value", "execution_latency_ms", "--where", "status == 'q'"], "leaves no row of the 32"),
+        (["--value", "execution_latency_ms", "--margin", "5x"], "--margin '5x' is not a valid difference"),
+        (["--value", "execution_latency_ms", "--margin", "0"], "--margin '0' is not a valid difference"),
+        (["--value", "execution_latency_ms", "--alpha", "2"], "--alpha 2 is not a valid rate"),
+        (["--value", "execution_latency_ms", "--where", "status == 'q'"], "matches none of the 32"),
         (["--value", "execution_latency_ms", "--mean", "x"], "--mean goes with --from-summary"),
         (["--from-summary"], "no column of"),
     ],
@@ -180,8 +180,14 @@ def test_wrong_options_are_refused_in_one_line(capsys: Captured, arguments: list
         (b"a,b\nx,1\ny,\n", "group 'y' has no value of b in its 1 rows"),
         (b"a,b\nx,1\n,2\n", "line 3: a is empty"),
         (b"a,b\nx,inf\n", "line 2: b is 'inf', which is not finite"),
-        (b"a,b\nx,1\ny,1e300\n", "line 3: b is '1e300', which is not within 1e-60 and 1e+60; write the column in"),
-        (b"a,b\nx,-1e-310\n", "line 2: b is '-1e-310', which is not within 1e-60 and 1e+60; write the column in"),
+        (
+            b"a,b\nx,1\ny,1e300\n",
+            "line 3: b is '1e300', which is not within 1e-60 and 1e+60; use another unit for the column",
+        ),
+        (
+            b"a,b\nx,-1e-310\n",
+            "line 2: b is '-1e-310', which is not within 1e-60 and 1e+60; use another unit for the column",
+        ),
         (b'a,b\nx,"1\n', "line 2"),
     ],
 )
@@ -195,8 +201,8 @@ def test_wrong_tables_are_refused_in_one_line(tmp_path: Path, capsys: Captured, 
 def test_wrong_summaries_are_refused(tmp_path: Path, capsys: Captured) -> None:
     table = tmp_path / "table.csv"
     for row, said in (
-        ("x,1,-2,5", "an sd is not negative"),
-        ("x,1,2,2.5", "no whole number"),
+        ("x,1,-2,5", "sd must not be negative"),
+        ("x,1,2,2.5", "not a whole number"),
         ("x,,2,5", "no row has"),
     ):
         table.write_text(f"g,mean,sd,n\n{row}\n")
@@ -263,9 +269,9 @@ def test_words_are_honest() -> None:
     assert said(a, [x + 0.1 for x in a], margin=Margin(0.05, relative=True)).startswith(
         "p99 flood against baseline: no difference larger than 5 % ("
     )
-    assert "not enough trials to tell: with 3 and 3 no test can reach 0.05" in said(a[:3], double[:3])
+    assert "too few trials: with 3 and 3 no test can reach 0.05" in said(a[:3], double[:3])
     assert "no difference is shown" in said(a, [x + 0.5 for x in a])
-    assert "the same in every trial, 0 (n = 5 and 5)" in said([0.0] * 5, [0.0] * 5)
+    assert "identical in every trial, 0 (n = 5 and 5)" in said([0.0] * 5, [0.0] * 5)
     assert "no more than the baseline differs from itself" in said(a, [x * 1.1 for x in a], noise_floor=1.5)
 
 

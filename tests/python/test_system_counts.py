@@ -46,7 +46,7 @@ def test_what_was_not_told_is_null_with_its_reason_and_never_0() -> None:
     assert found.reasons["signals"] == NO_SIGNALS
     assert found.reasons["socket_drops"] == SOCKET_CLOSED
     assert found.reasons["retransmitted_bytes"] == NOT_TOLD
-    assert found.reasons["wire_bytes"] == "the kernel does not tell"
+    assert found.reasons["wire_bytes"] == "the kernel does not report it"
     killed = told(one, [record("start", 0, 1, {})])
     assert killed.minor_faults is None
     assert killed.reasons["minor_faults"] == NOT_RECORDED

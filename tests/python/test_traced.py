@@ -86,7 +86,7 @@ def test_a_trial_without_a_trace_says_nothing(tmp_path: Path) -> None:
 def test_a_trace_that_cannot_be_read_is_a_note(tmp_path: Path) -> None:
     (tmp_path / traced.FOLDER).mkdir()
     (note,) = traced.explain(tmp_path, graph(), Thresholds())
-    assert note.startswith("why messages were late cannot be told: ")
+    assert note.startswith("why messages were late is unknown: ")
     assert traced.why(tmp_path) is None
 
 

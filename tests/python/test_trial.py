@@ -131,7 +131,7 @@ def test_the_others_still_write_their_last_checkpoint_when_one_dies(
 @pytest.mark.parametrize(
     ("fault", "limits", "expected"),
     [
-        ("hang:pong", replace(SHORT, silence_ns=1_000 * MS), "process 'pong' .* has said nothing for 1 s"),
+        ("hang:pong", replace(SHORT, silence_ns=1_000 * MS), "process 'pong' .* has sent no report for 1 s"),
         ("linger:pong", replace(SHORT, done_ns=1_000 * MS), "process 'pong' .* did not end within 1 s after stop"),
         ("slow_create:pong", replace(SHORT, created_ns=1_500 * MS), "process 'pong' .* did not create its endpoints"),
     ],

@@ -76,7 +76,7 @@ def test_what_is_damaged_is_one_line(folder: TrialDirectory, tmp_path: Path) -> 
     trial.write(folder)
     whole = json.loads(folder.plan.read_text(encoding="utf-8"))
     for key, value, said in (
-        ("schema", 99, "has schema 99, and this perflab reads 1"),
+        ("schema", 99, "has schema 99, but this perflab reads 1"),
         ("settings", {"duration_ns": "long"}, "is damaged: "),
         ("conditions", [{"name": "no such", "number": 1, "parameters": {}}], "is damaged: 'no such'"),
         ("conditions", [{"name": "cpu_load", "number": 1, "parameters": {"load": 0}}], "cpu_load: load: "),

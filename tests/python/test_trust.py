@@ -19,7 +19,7 @@ from perflab.statistics.trust import STEADY, trust_of
 Json = dict[str, Any]
 
 QUIET = Check("cpus", OK, "64", None)
-NOISY = Check("virtual machine", WARN, "KVM", "use a machine of your own")
+NOISY = Check("virtual machine", WARN, "KVM", "use a dedicated machine")
 
 
 def judged(summary: Json, *checks: Check, planned: int = 0) -> Trust:
@@ -96,7 +96,7 @@ def test_a_trial_that_a_signal_cut_off_is_missing_and_no_fault() -> None:
 def test_one_trial_is_not_enough_to_rely_on() -> None:
     trust = judged({"schema": 1, "run": "r", "valid": True, "results": [result([trial(1)])]})
     assert trust.grade == "bad"
-    assert reason(trust, "spread").words.startswith("One trial of each: how much trials differ is not known")
+    assert reason(trust, "spread").words.startswith("One trial of each: the scatter of trials is unknown")
 
 
 def test_no_measured_trial_is_not_enough_to_rely_on() -> None:

@@ -1,4 +1,4 @@
-"""Repetitions until the outcome is clear: who gets more of them, how often that is wrong, and what is told again."""
+"""Repetitions until the outcome is clear: which treatments get more, how often the result is wrong, and replays."""
 
 from __future__ import annotations
 
@@ -86,5 +86,5 @@ def test_a_wrong_claim_is_as_rare_as_is_said() -> None:
 def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(BadInput, match="until-clear: until_decided decides by itself"):
         experiment(until_decided=True)
-    with pytest.raises(BadInput, match="until-clear is at most so many, and there are 12 trials"):
+    with pytest.raises(BadInput, match="until-clear is an upper limit, but there are 12 trials"):
         experiment(trials=12)

@@ -248,7 +248,7 @@ def test_what_a_look_has_shown_stays_shown_where_the_next_can_show_less() -> Non
     said = [c.words for c in again if c.verdict == "higher"]
     assert all(words.endswith("; shown at look 1, after 28 trials.") for words in said)
     (other,) = (c for c in again if c.verdict != "higher")
-    assert "; judged at look 1, after 28 trials, for those since are too few for another look" in other.words
+    assert "; judged at look 1, after 28 trials, since later trials are too few for another look" in other.words
     run = experiment(conditions=3, trials=5)
     assert [(j.verdict, j.too_few) for j in judged(run, trials, looks)] == [(c.verdict, True) for c in again]
 
@@ -289,15 +289,15 @@ def words(needed: int, at_most_s: float, looks: tuple[int, ...] = (), seen: int 
 
 def test_it_says_before_the_first_trial_when_it_looks_and_whether_there_is_time_for_it() -> None:
     assert words(2, 600) == "look 1 comes with 2 repetitions, which are planned"
-    assert words(5, 600) == "look 1 comes with 5 repetitions, 3 more than there are: about 2 min"
-    assert words(3, 600, seen=6) == "look 2 comes with 3 repetitions, 1 more than there are: about 40 s"
+    assert words(5, 600) == "look 1 comes with 5 repetitions, 3 more than now: about 2 min"
+    assert words(3, 600, seen=6) == "look 2 comes with 3 repetitions, 1 more than now: about 40 s"
     assert words(7, 60, seen=6) == (
-        "look 2 comes with 7 repetitions, 5 more than there are: about 3 min 20 s, and --at-most 1 min is shorter: "
-        "until then nothing more can be shown"
+        "look 2 comes with 7 repetitions, 5 more than now: about 3 min 20 s, but --at-most 1 min is shorter: "
+        "nothing more can be shown until then"
     )
     # half as many more as at the last look, though fewer could show it
     assert words(3, 130, looks=(18,), seen=6).startswith("look 2 comes with 9 repetitions")
-    assert words(3, 130, looks=(18,), seen=6).endswith("is shorter: it comes when that is up, with about 5")
+    assert words(3, 130, looks=(18,), seen=6).endswith("is shorter: the look comes when that time is up, with about 5")
 
 
 def test_of_one_that_was_resumed_the_blocks_count_that_were_added_before() -> None:
@@ -336,8 +336,8 @@ def test_a_block_that_does_not_fit_into_the_time_does_not_begin() -> None:
 def test_a_plan_of_too_few_trials_says_so_and_with_how_many_there_is_something_to_see() -> None:
     said = too_few(experiment(conditions=3, trials=2))
     assert said == [
-        "with 2 repetitions nothing can be shown among 3 comparisons, with 4 it can: --trials 4, or --until-decided, "
-        "which adds repetitions as they are needed"
+        "with 2 repetitions nothing can be shown among 3 comparisons, with 4 it can: use --trials 4, or "
+        "--until-decided, which adds repetitions as needed"
     ]
     assert too_few(experiment(conditions=3, trials=4)) == []
     assert too_few(experiment(conditions=3, trials=1)) == []
@@ -425,15 +425,15 @@ BLOCKS = 14  # that there are at most
 
 @dataclass(frozen=True)
 class Ended:
-    false: bool  # at any look somebody was told something that is not so
+    false: bool  # whether any look made a false claim
     false_equivalence: bool
     decided: bool  # everything, at the end
     trials: int
 
 
 def simulated(world: World, seed: int, *, from_start: bool) -> Ended:
-    """One experiment: by a rule from the start; or six blocks, at which somebody looks and goes on only where they do
-    not decide everything, twice."""
+    """One experiment: by a rule from the start; or six blocks, after which the user looks and continues only if they
+    do not decide everything, twice."""
     rng = np.random.default_rng([seed, from_start])
     plan = experiment(len(world.effects), trials=2 if from_start else 6)
     labels = list(dict.fromkeys(p.treatment.label for p in plan.order if p.treatment.conditions))

@@ -49,9 +49,12 @@ def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> N
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "no executor named ''; there are inline, single_threaded, static_single_threaded, events, polling, multi"),
-        ("magic", "no executor named 'magic'"),
-        ("inline,", "no executor named ''"),
+        (
+            "",
+            "unknown executor ''; choose from inline, single_threaded, static_single_threaded, events, polling, multi",
+        ),
+        ("magic", "unknown executor 'magic'"),
+        ("inline,", "unknown executor ''"),
         ("inline:2", "only multi_threaded has a number of threads"),
         ("priority:3", "only multi_threaded has a number of threads, and let a period"),
         ("let:", "is not a duration"),
@@ -119,7 +122,7 @@ def test_a_service_framing_is_common_to_all() -> None:
     with pytest.raises(Unavailable, match="--service-framing framing_a: middleware other can only carry framing_b"):
         common_framing([ONE, OTHER], "framing_a")
     strange = Middleware("strange", "dds", None, None, service_framings=("framing_c",))
-    with pytest.raises(Unavailable, match=r"one\+strange: no service framing is common to all of them"):
+    with pytest.raises(Unavailable, match=r"one\+strange: they have no service framing in common"):
         common_framing([ONE, strange], None)
 
 
@@ -145,10 +148,10 @@ def test_mixtures_are_selected_with_their_options(native: Native) -> None:
 @pytest.mark.parametrize(
     ("names", "complaint"),
     [
-        ("cyclonedds+sim", "cyclonedds and sim do not meet on the wire"),
-        ("second+virtual", "second and virtual do not meet on the wire"),
-        ("cyclonedds+", "no middleware named ''"),
-        ("second+cyclonedd", "no middleware named 'cyclonedd'; did you mean cyclonedds"),
+        ("cyclonedds+sim", "cyclonedds and sim have different wire"),
+        ("second+virtual", "second and virtual have different wire"),
+        ("cyclonedds+", "unknown middleware ''"),
+        ("second+cyclonedd", "unknown middleware 'cyclonedd'; did you mean cyclonedds"),
         ("sim+sim", "sim[+]sim mixes nothing; sim alone is for all processes"),
         ("second+cyclonedds,second+cyclonedds", "names one twice"),
     ],
@@ -171,11 +174,11 @@ def test_options_of_the_disturbance_have_their_prefix_where_there_is_one_and_are
     assert seeds == ["17", "17"]
     (plain,) = select("cyclonedds", [], native)[0]
     assert plain.configuration(1, "lo", 17)["options"] == {}
-    with pytest.raises(BadInput, match=r"delay and disturb\.delay are the same of virtual; give one"):
+    with pytest.raises(BadInput, match=r"delay and disturb\.delay are the same option of virtual; give one"):
         select("virtual", ["delay=1ms", "disturb.delay=2ms"], native)
     kind = replace(middleware.REGISTRY["second"], disturbed=False)
     monkeypatch.setitem(middleware.REGISTRY.kinds, "second", kind)
-    with pytest.raises(BadInput, match=r"disturb\.\*: second takes its messages from ROS 2 itself"):
+    with pytest.raises(BadInput, match=r"disturb\.\*: second gets its messages directly from ROS 2"):
         select("second", ["disturb.delay=1ms"], native)
 
 

@@ -68,8 +68,8 @@ def test_what_leaves_no_cpu_to_others_is_refused_while_nothing_limits_it(host: H
         checked(host, ["one.executors=RR:98@1", "two.middleware=FIFO:1@0"], OFF)
     assert str(refused.value) == (
         "it: nothing limits real-time threads (throttling and fair server are off), and executors of one (RR 98 on "
-        "CPU 1) and middleware of two (FIFO 1 on CPU 0) leave no CPU to anybody else; name CPUs that leave one of them "
-        "out: @CPUS of --thread, cpus= of the condition"
+        "CPU 1) and middleware of two (FIFO 1 on CPU 0) leave no CPU to anybody else; leave out one CPU: @CPUS of "
+        "--thread, cpus= of the condition"
     )
     with pytest.raises(BadInput, match=r"executors of one \(RR 98 on any CPU\)"):
         checked(host, ["executors=RR:98"], OFF)
@@ -90,7 +90,7 @@ def test_a_priority_and_the_right_to_it_are_left_to_the_watchdog(host: Host) -> 
         checked(host, ["executors=FIFO:99@1"], OFF)
     (host.root / "proc/self/status").write_text("CapEff:\t0000000000000000\n")
     (host.root / "proc/self/limits").write_text("Max realtime priority     98                   98\n")
-    with pytest.raises(Unavailable, match="this user may not have RR 99, which the watchdog needs"):
+    with pytest.raises(Unavailable, match="this user may not use RR 99, which the watchdog needs"):
         checked(host, ["executors=RR:98@1"], OFF)
 
 

@@ -1,4 +1,4 @@
-"""What perflab tells of a resolved graph."""
+"""Properties of a resolved graph."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_every_file_of_yaml_refuses_what_would_grow(reader: Callable[[Path], Any
     assert len(LAUGHS) < 500
     tracemalloc.start()
     try:
-        with pytest.raises(BadInput, match=re.escape(f"{path}:2:8: the alias *a is refused; write the value out")):
+        with pytest.raises(BadInput, match=re.escape(f"{path}:2:8: the alias *a is not allowed; write the value out")):
             reader(path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -44,17 +44,20 @@ def test_every_file_of_yaml_refuses_what_would_grow(reader: Callable[[Path], Any
     [
         ("a: 1\nb: {c: 1, c: 2}\n", "x.yaml:2:11: c is there twice"),
         ("a: 1\n'a': 2\n", "x.yaml:2:1: a is there twice"),
-        ("a:\n  <<: {b: 1}\n", "x.yaml:2:3: the merge key << is refused; write the values out"),
-        ("? [a]\n: b\n", "x.yaml:1:3: a key is a word, and neither a list nor a mapping"),
-        ("? {a: b}\n: b\n", "x.yaml:1:3: a key is a word"),
-        ("a: !!python/object/apply:os.system [ls]\n", "x.yaml:1:4: the tag !!python/object/apply:os.system is refused"),
-        ("a: !!set {b}\n", "x.yaml:1:4: the tag !!set is refused"),
-        ("a: !mine b\n", "x.yaml:1:4: the tag !mine is refused"),
-        ("a: " + "[" * 3000, f"x.yaml:1:{4 + MAX_DEPTH - 1}: more than {MAX_DEPTH} values within each other"),
-        ("- " * 3000 + "a", f"more than {MAX_DEPTH} values within each other"),
-        ("[" + "a," * (MAX_VALUES + 1) + "]", f"more than {MAX_VALUES:,} values are refused"),
-        ("a: " + "1:" * 5000 + "1\n", "x.yaml:1:4: a number of 10,001 characters is refused"),
-        ("a: " + "9" * 5000 + "\n", "x.yaml:1:4: a number of 5,000 characters is refused"),
+        ("a:\n  <<: {b: 1}\n", "x.yaml:2:3: the merge key << is not allowed; write the values out"),
+        ("? [a]\n: b\n", "x.yaml:1:3: a key must be a word, not a list or a mapping"),
+        ("? {a: b}\n: b\n", "x.yaml:1:3: a key must be a word"),
+        (
+            "a: !!python/object/apply:os.system [ls]\n",
+            "x.yaml:1:4: the tag !!python/object/apply:os.system is not allowed",
+        ),
+        ("a: !!set {b}\n", "x.yaml:1:4: the tag !!set is not allowed"),
+        ("a: !mine b\n", "x.yaml:1:4: the tag !mine is not allowed"),
+        ("a: " + "[" * 3000, f"x.yaml:1:{4 + MAX_DEPTH - 1}: more than {MAX_DEPTH} nested values"),
+        ("- " * 3000 + "a", f"more than {MAX_DEPTH} nested values"),
+        ("[" + "a," * (MAX_VALUES + 1) + "]", f"more than {MAX_VALUES:,} values are not allowed"),
+        ("a: " + "1:" * 5000 + "1\n", "x.yaml:1:4: a number of 10,001 characters is not allowed"),
+        ("a: " + "9" * 5000 + "\n", "x.yaml:1:4: a number of 5,000 characters is not allowed"),
         ("a: 1\n--- \nb: 2\n", "x.yaml:2:1: not YAML: but found another document"),
         ("a: [\n", "x.yaml:2:1: not YAML: "),
         ("\ta: 1\n", "x.yaml:1:1: not YAML: "),

@@ -1,4 +1,4 @@
-"""`perflab advise`: what to do, by what a run showed."""
+"""`perflab advise`: recommendations from the results of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import typer
 from perflab.cli.commands import LateCommand, late
 
 app = typer.Typer(
-    help="Say what to do, by what a run showed.",
+    help="Recommend settings from the results of a run.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )

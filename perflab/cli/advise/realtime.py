@@ -1,4 +1,4 @@
-"""`perflab advise realtime`: which policies and priorities avoid that trials fail."""
+"""`perflab advise realtime`: which policies and priorities prevent failed trials."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ def realtime(
     run: MeasuredRun,
     below: Annotated[
         str,
-        typer.Option(
-            metavar="SHARE", help="The share of failed trials that an assignment must be shown to be below: 30%, 0.3."
-        ),
+        typer.Option(metavar="SHARE", help="The share of failed trials that an assignment must stay below: 30%, 0.3."),
     ] = "50%",
     try_: Annotated[
-        bool, typer.Option("--try", help="Run what is advised again, beside the same disturbance, and say how it went.")
+        bool,
+        typer.Option(
+            "--try", help="Run the recommended assignment again under the same disturbance, and report the result."
+        ),
     ] = False,
     trials: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="With --try.", show_default=str(TRIALS))
     ] = None,
     format_: Annotated[
         str,
-        typer.Option("--format", metavar="F", help="text or markdown.", autocompletion=one_of(FORMATS)),
+        typer.Option("--format", metavar="F", help="Output format: text or markdown.", autocompletion=one_of(FORMATS)),
     ] = FORMATS[0],
     as_json: AsJson = False,
 ) -> int:
-    """Say which assignment of thread policies and priorities avoids that trials fail, with what it rests on.
+    """Recommend the assignment of thread policies and priorities that prevents failed trials, with the evidence for it.
 
-    For a run with assignments of threads as a factor and the condition priority_inhibitor. Nothing is advised that the
-    run did not try. Exit code 1 where nothing can be advised, or --try does not confirm it.
+    Needs a run that varied the threads' assignment under the condition priority_inhibitor. Only assignments that the
+    run tried are recommended. Exit code 1 if nothing can be recommended, or if --try does not confirm it.
 
     Example: perflab run realtime_priorities; perflab advise realtime RUN
 
@@ -58,7 +59,7 @@ def realtime(
     if format_ not in FORMATS:
         raise BadInput(f"--format {format_!r} is not one of {', '.join(FORMATS)}")
     if as_json and format_ != FORMATS[0]:
-        raise BadInput("--json and --format are two ways to print; choose one")
+        raise BadInput("--json and --format exclude each other; choose one")
     if trials is not None and not try_:
         raise BadInput("--trials goes with --try")
     data = open_run(run, with_tables=False)
@@ -83,11 +84,11 @@ def realtime(
 
 
 def _not_advised(advice: Advice) -> list[str]:
-    """By name where it is one; of several the tables have the names."""
+    """The name of the situation if there is one; if there are several, the tables name them."""
     without = [situation.name for situation in advice.situations if situation.advised is None]
     if len(without) > 1:
-        return [f"nothing is advised for {len(without)} of {len(advice.situations)} situations"]
-    return [f"nothing is advised for {name}" for name in without]
+        return [f"nothing is recommended for {len(without)} of {len(advice.situations)} situations"]
+    return [f"nothing is recommended for {name}" for name in without]
 
 
 def _share(text: str) -> float:
@@ -102,7 +103,7 @@ def _share(text: str) -> float:
 
 
 def _proofs(data: RunData, advice: Advice, trials: int, *, quiet: bool) -> list[Proof]:
-    """A run for each situation in which something is advised."""
+    """One run for each situation with a recommendation."""
     from perflab import native as native_programs
     from perflab.experiment import advised
     from perflab.report import live

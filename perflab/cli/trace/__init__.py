@@ -1,4 +1,4 @@
-"""`perflab trace`: answers about recorded traces of ROS 2 systems."""
+"""`perflab trace`: answers questions about recorded traces of ROS 2 systems."""
 
 from __future__ import annotations
 

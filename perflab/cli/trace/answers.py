@@ -1,4 +1,4 @@
-"""The verbs of `perflab trace` that read traces: questions to one of them, two side by side, and exports."""
+"""The verbs of `perflab trace` that read traces: questions about one trace, comparisons of two, and exports."""
 
 from __future__ import annotations
 
@@ -31,35 +31,34 @@ Paths = Annotated[
     list[Path],
     typer.Argument(
         metavar="PATH...",
-        help="Folders with traces of one session, user space and kernel; what is below them is read, too.",
+        help="Folders with the traces of one session, user space and kernel; subfolders are read, too.",
         show_default=False,
     ),
 ]
 Threads = Annotated[
-    int, typer.Option(min=0, max=1024, metavar="N", help="Threads that decode.", show_default="one per CPU")
+    int, typer.Option(min=0, max=1024, metavar="N", help="Number of decoding threads.", show_default="one per CPU")
 ]
 _FORMATS = ("table", "dot", "mermaid")  # of paths
 
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of every answer, each a field with what typer needs to know of it."""
+    """The options common to all answers, each a field with its typer declaration."""
 
     begin: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only what begins later in the trace: 1.5s, 200ms.", show_default=False),
+        typer.Option(metavar="TIME", help="Only events after this time in the trace: 1.5s, 200ms.", show_default=False),
     ] = None
     end: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only what begins earlier in the trace.", show_default=False)
+        str | None, typer.Option(metavar="TIME", help="Only events before this time in the trace.", show_default=False)
     ] = None
     node: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NODE", help="Only of these nodes; a name or a pattern, may be repeated.", show_default="all"
-        ),
+        typer.Option(metavar="NODE", help="Only these nodes; a name or a pattern, repeatable.", show_default="all"),
     ] = None
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="Only of these topics, likewise.", show_default="all")
+        list[str] | None,
+        typer.Option(metavar="TOPIC", help="Only these topics; a name or a pattern, repeatable.", show_default="all"),
     ] = None
     as_json: AsJson = False
     whole: Annotated[bool, typer.Option("--all", help="Print all rows of all tables.")] = False
@@ -68,7 +67,7 @@ class Asked:
 
     @classmethod
     def options(cls, *without: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-        """Gives these options, but for some, to a verb with **values."""
+        """Gives these options, except some, to a verb with **values."""
         hints = get_type_hints(cls, include_extras=True)
         return with_options(
             lambda: [
@@ -79,7 +78,7 @@ class Asked:
         )
 
     def open(self, paths: Sequence[Path], reads: Reads | None = None, *, with_frames: bool = True) -> NativeTrace:
-        """`reads`: what an answer about all of the trace reads; one about a part of it may read everything."""
+        """`reads`: which data an answer about the whole trace reads; an answer about a part may read everything."""
         in_part = any(option is not None for option in (self.begin, self.end, self.node, self.topic))
         return opened(paths, self.threads, None if in_part else reads, with_frames=with_frames)
 
@@ -102,7 +101,7 @@ class Asked:
         return self.show(ask(trace, self.scope(trace)), trees)
 
     def show(self, answer: Answer, trees: Collection[str] = ()) -> int:
-        """Prints it. `trees` are sections whose rows belong together: they are cut only where --top asks for it."""
+        """Prints it. `trees` are sections whose rows belong together: they are cut only if --top asks for it."""
         if self.top is not None:
             cut = tuple(_cut(section, self.top) for section in answer.sections)
             answer = dataclasses.replace(answer, sections=cut)
@@ -119,25 +118,25 @@ class Asked:
 def opened(
     paths: Sequence[Path], threads: int = 0, reads: Reads | None = None, *, with_frames: bool = True
 ) -> NativeTrace:
-    """Reads (`reads` of) traces of one session. `with_frames`: what is asked will be made of data frames.
+    """Reads the traces of one session, as far as `reads` says. `with_frames`: the answer uses data frames.
 
-    Raises BadInput where there is none, or no event in it can be read.
+    Raises BadInput if there is no trace, or no readable event in it.
     """
     from perflab.trace import open_trace
 
     for path in paths:
         try:
             if not path.exists():
-                raise BadInput(f"{path}: there is no such file or folder")
+                raise BadInput(f"{path}: no such file or folder")
         except OSError as error:
             raise BadInput(f"{path}: {error.strerror}") from error
     if with_frames:
-        # Takes a tenth of a second: beside the reading, not after it.
+        # Importing it takes a tenth of a second, which overlaps with reading the trace.
         threading.Thread(target=importlib.import_module, args=("polars",), name="polars", daemon=True).start()
     with phase(f"reading {', '.join(map(str, paths))}"):
         trace = open_trace(paths, threads, reads)
     if not any(part["events"] for part in trace.facts["traces"]):
-        raise BadInput(f"{', '.join(map(str, paths))}: no event can be read")
+        raise BadInput(f"{', '.join(map(str, paths))}: no readable events")
     return trace
 
 
@@ -147,9 +146,9 @@ def _cut(section: Section, rows: int) -> Section:
 
 @Asked.options()
 def summary(paths: Paths, **options: Any) -> int:
-    """Show what a trace holds, and how good its data are.
+    """Show what a trace contains, and how good its data are.
 
-    Processes, nodes, topics, what was lost, and how much of it the other answers rest on.
+    Lists processes, nodes, topics and losses, and how far the losses affect the other answers.
 
     \b
         perflab trace summary ~/.ros/tracing/session
@@ -161,9 +160,9 @@ def summary(paths: Paths, **options: Any) -> int:
 
 @Asked.options()
 def callbacks(paths: Paths, **options: Any) -> int:
-    """Show how long callbacks ran, how regularly they came, and what kept them from running.
+    """Show how long callbacks ran, how regular they were, and what kept them from running.
 
-    Where their time went needs the scheduler's events (sched_switch, sched_wakeup).
+    Showing where their time went needs the scheduler's events (sched_switch, sched_wakeup).
 
     \b
         perflab trace callbacks ~/.ros/tracing/session --top 10
@@ -175,9 +174,9 @@ def callbacks(paths: Paths, **options: Any) -> int:
 
 @Asked.options()
 def messages(paths: Paths, **options: Any) -> int:
-    """Show how long messages took from publisher to callback, by legs, and how many did not arrive.
+    """Show how long messages took from publisher to callback, by stage, and how many were lost.
 
-    Of every edge: a publisher, a topic and a subscription.
+    One row for each edge: a publisher, a topic and a subscription.
 
     \b
         perflab trace messages ~/.ros/tracing/session --json
@@ -191,8 +190,8 @@ def messages(paths: Paths, **options: Any) -> int:
 def executor(paths: Paths, **options: Any) -> int:
     """Show what executors spend their threads' time on: waiting, finding what is ready, executing.
 
-    CPU time needs the scheduler's events. Programs built with -finstrument-functions show it function by function, too;
-    of the tree of calls the longest are shown, with --all (also in JSON) all of them.
+    CPU time needs the scheduler's events. Programs built with -finstrument-functions are also shown function by
+    function; the call tree shows the longest calls, with --all (also in JSON) all of them.
 
     \b
         perflab trace executor ~/.ros/tracing/session
@@ -208,7 +207,7 @@ def executor(paths: Paths, **options: Any) -> int:
 def scheduling(paths: Paths, **options: Any) -> int:
     """Show CPU time, wake-up latency, preemptions and periods of threads.
 
-    Needs the scheduler's events (sched_switch, sched_wakeup); ROS need not be traced.
+    Needs the scheduler's events (sched_switch, sched_wakeup), but none of ROS.
 
     \b
         perflab trace scheduling session/kernel --top 20
@@ -224,15 +223,15 @@ def starvation(
     longer_than: Annotated[
         str | None,
         typer.Option(
-            "--longer-than", metavar="TIME", help="What a long wait for a CPU is: 10ms.", show_default="100ms"
+            "--longer-than", metavar="TIME", help="Shortest wait for a CPU to report: 10ms.", show_default="100ms"
         ),
     ] = None,
     **options: Any,
 ) -> int:
-    """Show which threads could run and did not, who had their CPU, and what waited for them.
+    """Show which threads were ready but did not run, which threads had their CPU, and what waited for them.
 
-    Needs the scheduler's events. With those of ROS also the stretches in which a callback did not come for it, and what
-    stood between: the way of the message that ended each, and how many messages were lost before.
+    Needs the scheduler's events. With ROS events, also shows the gaps in which a callback did not run, with the path
+    of the message that ended each gap, and how many messages were lost before it.
 
     \b
         perflab trace starvation session
@@ -256,14 +255,15 @@ def locks(
     longer_than: Annotated[
         str | None,
         typer.Option(
-            "--longer-than", metavar="TIME", help="Which waits are shown one by one: 10ms.", show_default="1ms"
+            "--longer-than", metavar="TIME", help="Shortest wait to list individually: 10ms.", show_default="1ms"
         ),
     ] = None,
     **options: Any,
 ) -> int:
-    """Show which threads waited for locks, who held them, what the owner did meanwhile, and priority inversion.
+    """Show which threads waited for locks, which threads held them and what the owner did meanwhile, and priority
+    inversion.
 
-    Needs the scheduler's events with waits for locks: `perflab trace record --locks`, `--observer tracing:locks=on`.
+    Needs the scheduler's events with lock waits: `perflab trace record --locks`, `--observer tracing:locks=on`.
 
     \b
         perflab trace locks session
@@ -278,22 +278,24 @@ def locks(
 
 @Asked.options()
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Folder with a trace; differences are to it.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Folder with the other.")],
+    a: Annotated[
+        Path, typer.Argument(metavar="A", help="Folder with the first trace; differences are relative to it.")
+    ],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Folder with the second trace.")],
     **options: Any,
 ) -> int:
-    """Show two traces side by side: callbacks, messages, executors and threads of the same name.
+    """Compare two traces: callbacks, messages, executors and threads of the same name.
 
-    Figures, differences and ratios; no verdict, for one trace of either is one trial of either.
+    Shows figures, differences and ratios, but no verdict: each trace is a single trial.
 
     \b
         perflab trace compare before/session after/session
     """
     from perflab.trace.compare import EXECUTOR, compare
 
-    with contextlib.suppress(OSError, RuntimeError):  # the latter of links in a loop
+    with contextlib.suppress(OSError, RuntimeError):  # the last of the links in a loop
         if a.resolve() == b.resolve():
-            raise BadInput(f"{b} is named twice, and is compared with itself; name another trace")
+            raise BadInput(f"{b} is named twice and would be compared with itself; name another trace")
     asked = Asked(**options)
     first, second = asked.open([a]), asked.open([b])
     return asked.show(compare(first, second, (asked.scope(first), asked.scope(second))), (EXECUTOR.name,))
@@ -307,36 +309,40 @@ def paths(
         typer.Option(
             "--paths",
             metavar="FILE|NAME",
-            help="Named paths with deadlines and weights: a file (YAML, JSON), or a name of `perflab list paths`.",
+            help="Named paths with deadlines and weights: a file (YAML, JSON), or a name from `perflab list paths`.",
         ),
     ] = None,
     source: Annotated[
-        str | None, typer.Option("--from", metavar="NODE|TOPIC", help="Where paths begin; a name or a pattern.")
+        str | None,
+        typer.Option("--from", metavar="NODE|TOPIC", help="First node or topic of the paths; a name or a pattern."),
     ] = None,
-    sink: Annotated[str | None, typer.Option("--to", metavar="NODE|TOPIC", help="Where they end.")] = None,
+    sink: Annotated[
+        str | None, typer.Option("--to", metavar="NODE|TOPIC", help="Last node or topic of the paths.")
+    ] = None,
     inferred: Annotated[
-        bool, typer.Option("--inferred", help="Also paths by the latest input of a node before it published; a guess.")
+        bool,
+        typer.Option("--inferred", help="Also follow the latest input of a node before it published; this is a guess."),
     ] = False,
     baseline: Annotated[
-        list[Path] | None, typer.Option("--baseline", metavar="PATH", help="Another trace to stand beside; repeatable.")
+        list[Path] | None, typer.Option("--baseline", metavar="PATH", help="Another trace to compare with; repeatable.")
     ] = None,
     format_: Annotated[
         str,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="table, dot or mermaid.",
+            help="Output format: table, dot or mermaid.",
             autocompletion=one_of(_FORMATS),
         ),
     ] = "table",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a drawing there.", show_default=False)
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="File for the drawing.", show_default=False)
     ] = None,
     **options: Any,
 ) -> int:
-    """Show how long messages took from source to sink, through every callback between, and where they were lost.
+    """Show how long messages took from source to sink, through all callbacks between, and where they were lost.
 
-    By what the trace says of cause and effect, never by closeness in time; what --inferred adds is marked as such.
+    Follows cause and effect as traced, never closeness in time; paths added by --inferred are marked.
 
     \b
         perflab trace paths ~/.ros/tracing/session --paths paths.yaml
@@ -353,13 +359,11 @@ def paths(
     if format_ == "table" and output is not None:
         raise BadInput("--output is for drawings; add --format dot or --format mermaid")
     if format_ != "table" and asked.as_json:
-        raise BadInput("--json and --format are two ways to print; choose one")
+        raise BadInput("--json and --format exclude each other; choose one")
     if format_ != "table" and baseline:
-        raise BadInput("--baseline is for tables; a drawing is of one trace")
+        raise BadInput("--baseline applies to tables; a drawing shows one trace")
     if baseline and (asked.begin is not None or asked.end is not None):
-        raise BadInput(
-            "--begin and --end are of one trace, and --baseline has a time of its own; leave one of them out"
-        )
+        raise BadInput("--begin and --end refer to one trace, and --baseline has its own time; leave one of them out")
     wanted = paths_named.find(file) if file is not None else ()
     trace = asked.open(paths)
     before = asked.open(baseline) if baseline else None
@@ -390,29 +394,31 @@ def why(
     paths: Paths,
     later_than: Annotated[
         str | None,
-        typer.Option("--later-than", metavar="TIME", help="Messages that took longer: 5ms, 200us.", show_default=False),
+        typer.Option(
+            "--later-than", metavar="TIME", help="Messages that took longer than this: 5ms, 200us.", show_default=False
+        ),
     ] = None,
     top: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="The N slowest of all.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="The N slowest messages.", show_default=False)
     ] = None,
     quantile: Annotated[
         float | None,
         typer.Option(
             metavar="Q",
-            help="Of every edge, those from this quantile on.",
-            show_default="what the run calls late; else 0.99",
+            help="For every edge, the messages from this quantile on.",
+            show_default="the run's definition of late; else 0.99",
         ),
     ] = None,
     slow_callbacks: Annotated[
-        bool, typer.Option("--slow-callbacks", help="Ask about callbacks and their durations instead.")
+        bool, typer.Option("--slow-callbacks", help="Explain slow callbacks instead of late messages.")
     ] = False,
     **options: Any,
 ) -> int:
-    """Show what late messages waited for, and who was in their way.
+    """Show what late messages waited for, and what delayed them.
 
-    The time of each late message, from when it was due to its callback, is cut into parts that add up to it: waits for
-    a CPU and who had it, callbacks ahead in the executor, the sender's own work, the middleware, the way. With --all
-    and in JSON all parts of each message.
+    Splits the time of each late message, from its due time to its callback, into parts that add up to it: waits for a
+    CPU and which thread had it, callbacks ahead in the executor, the sender's own work, the middleware, the transport.
+    With --all and in JSON, lists all parts of each message.
 
     \b
         perflab trace why session --later-than 5ms
@@ -424,7 +430,7 @@ def why(
     late = {"--later-than": later_than, "--top": top, "--quantile": quantile}
     said = [name for name, value in late.items() if value is not None]
     if len(said) > 1:
-        raise BadInput(f"{' and '.join(said)} are two ways to say what is late; give one of them")
+        raise BadInput(f"{' and '.join(said)} both define what is late; give one of them")
     selection = Selection(
         later_than_ns=None if later_than is None else parse_duration(later_than, "--later-than", zero_allowed=True),
         slowest=top,
@@ -434,7 +440,7 @@ def why(
     if not said and not slow_callbacks and len(paths) == 1:
         from perflab.runs.traced import asked_of
 
-        # What the report of a run calls late, where the trace is that of one of its trials.
+        # The run's own definition of late, if the trace belongs to one of its trials.
         selection = asked_of(paths[0]) or selection
     asked = Asked(**options)
     trace = asked.open(paths)
@@ -462,7 +468,11 @@ def export(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="FILE_OR_DIR", help="Where to; csv and parquet are folders.", show_default=False
+            "--output",
+            "-o",
+            metavar="FILE_OR_DIR",
+            help="Output file; a folder for csv and parquet.",
+            show_default=False,
         ),
     ],
     format_: Annotated[
@@ -474,9 +484,9 @@ def export(
             autocompletion=one_of(_formats),
         ),
     ] = "csv",
-    wall: Annotated[bool, typer.Option("--wall", help="Stacks of wall time instead of time on a CPU.")] = False,
+    wall: Annotated[bool, typer.Option("--wall", help="Weigh stacks by wall time instead of CPU time.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace the file; write into a folder that is not empty.")
+        bool, typer.Option("--force", help="Replace the file, or write into a folder that is not empty.")
     ] = False,
     as_json: AsJson = False,
     threads: Threads = 0,

@@ -1,4 +1,4 @@
-"""`perflab trace record`: a program, or the whole machine for a while, as a trace."""
+"""`perflab trace record`: records a program, or the whole machine for a while, as a trace."""
 
 from __future__ import annotations
 
@@ -31,40 +31,48 @@ if TYPE_CHECKING:
     from perflab.experiment.companion import GuardedCompanion
 
 USER_SPACE, SCHEDULER = "user space", "the scheduler"
-COUNTED_BYTES = 512 << 20  # a trace that is larger is not read to be counted: it takes seconds, and its events memory
+COUNTED_BYTES = 512 << 20  # a larger trace is not read just to count its events: that takes seconds and memory
 
 
 def record(
     command: Command = None,
     scheduler: Annotated[
-        bool, typer.Option("--scheduler", help="Record the scheduler's events, too: who ran when, who woke whom.")
+        bool,
+        typer.Option(
+            "--scheduler", help="Also record the scheduler's events: which thread ran when, and which woke which."
+        ),
     ] = False,
     scheduler_from: Annotated[
         str | None,
-        typer.Option("--scheduler-from", metavar="NAME", help="Like --scheduler, by perf_event, ebpf, lttng, or auto."),
+        typer.Option(
+            "--scheduler-from", metavar="NAME", help="Like --scheduler, recorded with perf_event, ebpf, lttng, or auto."
+        ),
     ] = None,
-    locks: Annotated[
-        bool, typer.Option("--locks", help="Like --scheduler, and where threads wait for locks and who holds them.")
-    ] = False,
+    locks: Annotated[bool, typer.Option("--locks", help="Like --scheduler, with lock waits and lock owners.")] = False,
     whole_system: Annotated[
-        bool, typer.Option("--whole-system", help="Keep the scheduler events of all processes, not of COMMAND's alone.")
+        bool, typer.Option("--whole-system", help="Keep the scheduler events of all processes, not only of COMMAND's.")
     ] = False,
     events: Annotated[
         list[str] | None,
         typer.Option(
             "--event",
             metavar="PATTERN",
-            help="Events of user space; may be repeated.",
+            help="User-space events to record; repeatable.",
             show_default="ros2:*, perflab:*",
         ),
     ] = None,
     contexts: Annotated[
         list[str] | None,
-        typer.Option("--context", metavar="NAME", help="LTTng contexts, beside vpid and vtid; may be repeated."),
+        typer.Option("--context", metavar="NAME", help="LTTng contexts beside vpid and vtid; repeatable."),
     ] = None,
-    buffer: Annotated[str, typer.Option("--buffer", metavar="SIZE", help="Buffers of user space, per CPU.")] = "8MiB",
+    buffer: Annotated[
+        str, typer.Option("--buffer", metavar="SIZE", help="Size of the user-space buffers, per CPU.")
+    ] = "8MiB",
     snapshot: Annotated[
-        bool, typer.Option("--snapshot", help="Flight recorder: keep what fits into the buffers, write it at the end.")
+        bool,
+        typer.Option(
+            "--snapshot", help="Flight recorder: keep only what fits into the buffers, and write it at the end."
+        ),
     ] = False,
     duration: Duration = None,
     output: Annotated[
@@ -73,17 +81,17 @@ def record(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Record ROS 2 events of a program (and of all that it starts), and the scheduler's if asked.
+    """Record ROS 2 events of a program and of all that it starts, and the scheduler's on request.
 
     \b
         perflab trace record --scheduler -- ros2 launch my_robot bringup.launch.py
         perflab trace record --scheduler --whole-system --duration 10
 
-    Without COMMAND whatever runs and comes is recorded. Ctrl-C ends the command in order, and the recording.
+    Without COMMAND, everything that runs is recorded. Ctrl-C ends the command and the recording in order.
     """
     words = list(command or [])
     if whole_system and words and not (scheduler or scheduler_from or locks):
-        raise BadInput("--whole-system is of the scheduler's events: give --scheduler as well")
+        raise BadInput("--whole-system applies to the scheduler's events: give --scheduler as well")
     if scheduler_from is not None and scheduler_from not in SCHEDULERS:
         raise BadInput(f"--scheduler-from {scheduler_from!r} is not one of {', '.join(SCHEDULERS)}")
     size = parse_size(buffer, "--buffer")
@@ -91,7 +99,7 @@ def record(
         raise BadInput(f"--buffer {buffer!r} must be more than 0")
     for option, names in (("--event", events), ("--context", contexts)):
         if not all(name.strip() for name in names or ()):
-            raise BadInput(f"{option} '' names nothing; leave it out for the default")
+            raise BadInput(f"{option} '' is empty; leave it out for the default")
     default = UserSpaceSettings()
     settings = RecordingSettings(
         user_space=UserSpaceSettings(
@@ -107,7 +115,9 @@ def record(
     )
     limit = Limit(duration)
     if not words and limit.seconds is None and not sys.stdin.isatty():
-        raise BadInput("neither a command nor --duration: right would be `perflab trace record --duration 10s`")
+        raise BadInput(
+            "neither a command nor --duration was given; use for example `perflab trace record --duration 10s`"
+        )
     programs = native.find()
     check(settings, programs)
     if words:
@@ -136,7 +146,7 @@ def record(
     else:
         _tell(directory, document, losses(document))
     if status not in (0, None):
-        raise TrialFailed(f"{words[0]} ended with status {status}; what it did until then is in {directory}")
+        raise TrialFailed(f"{words[0]} exited with status {status}; the recording until then is in {directory}")
     return 0
 
 
@@ -144,12 +154,12 @@ def _end(recorder: Recording, words: Sequence[str], directory: Path) -> dict[str
     try:
         return recorder.end(words or None)
     except PerflabError as error:
-        error.args = (f"{error}; what was recorded until then is in {directory}",)
+        error.args = (f"{error}; the recording until then is in {directory}",)
         raise
 
 
 def _run(companions: Companions, words: Sequence[str], environment: dict[str, str], limit: Limit) -> int | None:
-    """The status of the command; None where there was none, or where it was ended by us."""
+    """The exit status of the command; None without a command, or if perflab ended it."""
     if not words:
         with contextlib.suppress(KeyboardInterrupt):
             while not limit.is_over:
@@ -171,7 +181,7 @@ def _run(companions: Companions, words: Sequence[str], environment: dict[str, st
 
 
 def _interrupt(program: GuardedCompanion) -> None:
-    """What Ctrl-C does to a program in a terminal; it has some time to end in order."""
+    """Does what Ctrl-C does to a program in a terminal; the program has some time to end in order."""
     program.signal(signal.SIGINT)
     deadline = time.monotonic() + STOP_GRACE_S
     with contextlib.suppress(KeyboardInterrupt):
@@ -181,7 +191,7 @@ def _interrupt(program: GuardedCompanion) -> None:
 
 
 def _events(directory: Path, size: int) -> dict[str, int] | None:
-    """How many events the trace has, counted; None where that would take long or it cannot be read."""
+    """The number of events in the trace; None if counting would take long or the trace cannot be read."""
     if size > COUNTED_BYTES:
         return None
     try:
@@ -213,8 +223,8 @@ def _tell(directory: Path, document: dict[str, Any], lost: Sequence[str]) -> Non
     if document["user_space"] and not kept - {"scheduler", "kernel"}:
         patterns = ", ".join(document["user_space"]["events"])
         sys.stderr.write(
-            f"perflab: nothing of user space came: no process that ran is one that LTTng traces (events: {patterns}); "
-            "was it built with tracepoints?\n"
+            "perflab: no user-space events were recorded: no process that ran is traced by LTTng (events: "
+            f"{patterns}); was it built with tracepoints?\n"
         )
     if kept:
         sys.stderr.write(f"perflab: next: perflab trace summary {directory}\n")

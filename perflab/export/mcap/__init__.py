@@ -1,5 +1,5 @@
-"""A trial as an MCAP file, which Foxglove and PlotJuggler open: its figures over time, and its messages where the
-observer `messages` recorded them (docs/runs.md)."""
+"""A trial as an MCAP file for Foxglove and PlotJuggler: its figures over time, and its messages if the observer
+`messages` recorded them (docs/runs.md)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 
 class McapParameters(Parameters):
-    compression: Annotated[Literal["zstd", "lz4", "none"], Option()] = Field("zstd", description="Of a file's chunks.")
+    compression: Annotated[Literal["zstd", "lz4", "none"], Option()] = Field(
+        "zstd", description="Compression of a file's chunks."
+    )
     contents: Annotated[Switch, Option()] = Field(
-        True, description="What was in the messages, where that was recorded; off: numbers alone."
+        True, description="The content of messages, if it was recorded; off: only numbers."
     )
 
 
@@ -34,8 +36,7 @@ class Mcap(Exporter):
 
         if data.origin != PERFLAB:
             raise BadInput(
-                f"{data.path} is of {data.program}, whose files do not say when anything was; `--format csv` writes "
-                "its tables"
+                f"{data.path} is from {data.program}, whose files have no instants; `--format csv` writes its tables"
             )
 
     def note(self, trial: TrialTables) -> str | None:
@@ -56,7 +57,7 @@ class Mcap(Exporter):
         path = directory / f"{file_name(data.name)}_{trial.number:04d}.mcap"
         with replaced(path) as stream:
             file = McapFile(stream, self._asked.compression, f"perflab {__version__}")
-            # First, so that topics of the workload have their own names.
+            # First, so that topics of the workload keep their own names.
             single = messages.of(of, file, contents=self._asked.contents)
             count = file.write(*figures.of(of, file), *single)
             of.describe(file)

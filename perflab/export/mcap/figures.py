@@ -1,4 +1,4 @@
-"""What is known of a trial over time beside its single messages: it is small, and made at once."""
+"""A trial's data over time, without single messages: it is small, and generated in one step."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ _MEASURED = Series(
     "perflab.Measured", "When the trial was measured", {"measured": (_INTEGER, "1 within the measured part, else 0")}
 )
 _CONDITION = Series(
-    "perflab.Condition", "When a condition was there", {"there": (_INTEGER, "1 from its begin to its removal, else 0")}
+    "perflab.Condition",
+    "When a condition was in effect",
+    {"there": (_INTEGER, "1 from its begin to its removal, else 0")},
 )
 _LOST = Series(
     "perflab.Lost",
-    "Messages of which a process noticed that they are missing",
-    {"lost": (_INTEGER, "so far, of all processes"), "process": (_TEXT, "that noticed it")},
+    "Messages that a process noticed as missing",
+    {"lost": (_INTEGER, "so far, over all processes"), "process": (_TEXT, "that noticed it")},
 )
 _RESOURCES = Series(
     "perflab.Resources",
-    "Of a process; counts are since it began",
+    "For a process; counts are since it began",
     {
-        "cpu_percent": (_NUMBER, "CPU time since the sample before, % of one CPU"),
+        "cpu_percent": (_NUMBER, "CPU time since the previous sample, % of one CPU"),
         "rss_kb": (_INTEGER, "resident memory, KiB"),
-        "in_use_kb": (_INTEGER, "memory that the allocator gave out, KiB"),
+        "in_use_kb": (_INTEGER, "memory allocated by the allocator, KiB"),
         "minor_faults": (_INTEGER, "minor page faults"),
         "major_faults": (_INTEGER, "major page faults"),
         "voluntary_switches": (_INTEGER, "voluntary context switches"),
         "involuntary_switches": (_INTEGER, "involuntary context switches"),
-        "run_delay_us": (_NUMBER, "time in which its threads could run and waited for a CPU, µs"),
+        "run_delay_us": (_NUMBER, "time in which its threads were ready and waited for a CPU, µs"),
     },
 )
 _CPU = Series(
     "perflab.Cpu",
-    "Of a CPU of the machine, since the sample before",
+    "For a CPU of the machine, since the previous sample",
     {
         "busy_percent": (_NUMBER, "busy, % of the time"),
         "idle_percent": (_NUMBER, "idle, % of the time"),
@@ -55,7 +57,7 @@ _CPU = Series(
 )
 _DISTRIBUTION = Series(
     "perflab.Distribution",
-    "Of the times since the message before on this channel, or of the whole trial where there is one",
+    "Times since the previous message on this channel, or of the whole trial if there is only one",
     {
         "count": (_INTEGER, "how many"),
         "mean_us": (_NUMBER, "mean, µs"),
@@ -71,7 +73,7 @@ _LOOP = Series(
     "A tick of a timer whose message comes back to its node",
     {
         "loop": (_INTEGER, "number of the tick"),
-        "round_trip_us": (_NUMBER, "from its publication until the callback of what came back begins, µs"),
+        "round_trip_us": (_NUMBER, "from its publication until the callback of the returning message begins, µs"),
         "since_due_us": (_NUMBER, "likewise from when the tick was due, µs"),
         "woken_late_us": (_NUMBER, "from when the tick was due until its callback begins, µs"),
     },
@@ -82,11 +84,11 @@ _OUTCOME = Series(
     {
         "success": (_INTEGER, "1 of a success, else 0"),
         "outcome": (_TEXT, "success, failed, invalid or harness_error"),
-        "reason": (_TEXT, "of what is no success"),
+        "reason": (_TEXT, "of an unsuccessful trial"),
     },
 )
 
-# Events (docs/formats.md, section 4) that tell of what should not be.
+# Events (docs/formats.md, section 4) that report errors.
 _WARNINGS = frozenset(
     {
         "late", "too_late", "lost", "sample_lost", "incompatible_qos", "deadline_missed", "liveliness_lost",
@@ -97,7 +99,7 @@ _ERRORS = frozenset({"write_failed", "middleware_failed", "crashed"})
 
 
 def of(trial: ExportedTrial, file: McapFile) -> list[list[Message]]:
-    """The messages of each sort, in the order of time. Raises BadInput where records are damaged."""
+    """The messages of each kind, in time order. Raises BadInput if records are damaged."""
     logs = file.log(topic("log"))
     sorts = (
         _course(trial, file, logs),
@@ -112,7 +114,7 @@ def of(trial: ExportedTrial, file: McapFile) -> list[list[Message]]:
 
 
 def _course(trial: ExportedTrial, file: McapFile, logs: int) -> Iterator[Message]:
-    """When it was measured, and when its conditions were there."""
+    """When it was measured, and when its conditions were in effect."""
     yield log(logs, trial.wall(trial.begin_ns), INFO, "perflab", "the measured part begins")
     yield log(logs, trial.wall(trial.end_ns), INFO, "perflab", "the measured part ends")
     yield from _steps(trial, file.series(topic("measured"), _MEASURED), "measured", trial.begin_ns, trial.end_ns)
@@ -125,7 +127,7 @@ def _course(trial: ExportedTrial, file: McapFile, logs: int) -> Iterator[Message
 
 
 def _steps(trial: ExportedTrial, channel: int, name: str, begin_ns: int, end_ns: int | None) -> Iterator[Message]:
-    """0, 1 and 0 again; two values at each end, which are then drawn as a step."""
+    """0, 1 and 0 again; two values at each end, so that they are drawn as a step."""
     ends = [(begin_ns, 0, 1)] if end_ns is None else [(begin_ns, 0, 1), (end_ns, 1, 0)]
     for at_ns, before, after in ends:
         yield numbers(channel, trial.wall(at_ns - 1), {name: before})
@@ -159,7 +161,7 @@ def _resources(trial: ExportedTrial, file: McapFile) -> Iterator[Message]:
 
 
 def _cpus(trial: ExportedTrial, file: McapFile) -> Iterator[Message]:
-    """Where the samples of perflab-monitor are kept."""
+    """For trials with perflab-monitor's samples."""
     channels: dict[int, int] = {}
     for row in _rows(trial.directory.path / "monitor_cpus.parquet"):
         cpu, interval_ns = row["cpu"], row["interval_ns"]
@@ -184,7 +186,7 @@ def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 def _distributions(trial: ExportedTrial, file: McapFile) -> Iterator[Message]:
-    """Of what all processes counted in each second, and of times that are of the whole trial."""
+    """Counts of all processes in each second, and times of the whole trial."""
     paths = sorted(trial.directory.processes.glob("*.jsonl"))
     for figure in ("latency", "response"):
         sources = [_intervals(path, figure) for path in paths]
@@ -233,7 +235,7 @@ def _loops(trial: ExportedTrial, file: McapFile) -> Iterator[Message]:
 
 
 def _ended(trial: ExportedTrial, file: McapFile, logs: int) -> Iterator[Message]:
-    """How it ended, and what its kind of workload says of it."""
+    """Its outcome, and its values from the kind of workload."""
     outcome, reason, at_ns = trial.tables.outcome, trial.file.reason, trial.wall(trial.end_ns)
     succeeded = outcome == SUCCESS
     words = f"trial {trial.tables.number}: {outcome.words}" + ("" if reason is None else f": {reason}")
@@ -242,7 +244,7 @@ def _ended(trial: ExportedTrial, file: McapFile, logs: int) -> Iterator[Message]
     yield numbers(file.series(topic("outcome"), _OUTCOME), at_ns, said)
     if figures := {name: value for name, value in trial.file.own_figures.items() if value is not None}:
         members = {name: (_NUMBER, _words_of(name)) for name in figures}
-        series = Series("perflab.Figures", "What the kind of workload says of the trial", members)
+        series = Series("perflab.Figures", "The trial's values from the kind of workload", members)
         yield numbers(file.series(topic("figures"), series), at_ns, figures)
     for words in trial.missing:
         yield log(logs, at_ns, WARNING, "perflab", words)

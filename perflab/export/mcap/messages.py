@@ -1,5 +1,5 @@
-"""Single messages, where they were recorded: their times on a channel for each edge, service and publisher, and what
-was in them on a channel for each topic. They are read piece by piece: a trial may have more than fit into memory."""
+"""Single messages, if they were recorded: their times on a channel for each edge, service and publisher, and their
+content on a channel for each topic. They are read piece by piece: a trial may have more than fit into memory."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 _NUMBER = "number"
 _SEQUENCE = {
-    "sequence": ("integer", "number of the message, of its publisher"),
-    "warm_up": ("integer", "1 of the warm-up, whose messages are numbered apart, else 0"),
+    "sequence": ("integer", "number of the message, from its publisher"),
+    "warm_up": ("integer", "1 in the warm-up, whose messages are numbered separately, else 0"),
 }
-# By name of each figure: from which instant to which, or the column that has it; and what it is.
+# For each figure its two instants, or the column that has it; and its description.
 _DELIVERED = {
     "latency_us": ("published_ns", "callback_ns", "from its publication to the begin of its callback, µs"),
     "response_us": ("intended_ns", "callback_ns", "from when it was due to the begin of its callback, µs"),
     "publish_delay_us": ("intended_ns", "published_ns", "from when it was due to its publication, µs"),
     "dispatch_us": ("arrived_ns", "callback_ns", "from the middleware's thread to the begin of its callback, µs"),
-    "work_us": ("callback_ns", "ended_ns", "how long its callback took, µs"),
-    "deserialize_us": (None, "deserialize_ns", "how long decoding took, µs"),
+    "work_us": ("callback_ns", "ended_ns", "duration of its callback, µs"),
+    "deserialize_us": (None, "deserialize_ns", "duration of decoding, µs"),
 }
 _ANSWERED = {
     "round_trip_us": ("published_ns", "callback_ns", "from the stamp of the request to the callback of its reply, µs"),
     "round_trip_response_us": ("intended_ns", "callback_ns", "likewise from when the request was due, µs"),
     "publish_delay_us": ("intended_ns", "published_ns", "from when the request was due to its stamp, µs"),
     "dispatch_us": ("arrived_ns", "callback_ns", "from the middleware's thread to the callback of the reply, µs"),
-    "deserialize_us": (None, "deserialize_ns", "how long decoding the reply took, µs"),
+    "deserialize_us": (None, "deserialize_ns", "duration of decoding the reply, µs"),
 }
 _PUBLISHED = {
     "publish_delay_us": ("intended_ns", "published_ns", "from when it was due to its publication, µs"),
     "publish_call_us": ("published_ns", "returned_ns", "from its publication until the call came back, µs"),
-    "serialize_us": (None, "serialize_ns", "how long encoding took, µs"),
+    "serialize_us": (None, "serialize_ns", "duration of encoding, µs"),
 }
 _Figures = Mapping[str, tuple[str | None, str, str]]
 
@@ -50,13 +50,13 @@ def _series(name: str, summary: str, figures: _Figures) -> Series:
     )
 
 
-_DELIVERY = _series("Delivery", "A message that a subscription got, when its callback began", _DELIVERED)
-_REPLY = _series("Reply", "A reply that a client got, when its callback began", _ANSWERED)
+_DELIVERY = _series("Delivery", "A message that a subscription received, when its callback began", _DELIVERED)
+_REPLY = _series("Reply", "A reply that a client received, when its callback began", _ANSWERED)
 _PUBLICATION = _series("Publication", "A message that was sent, when it was stamped", _PUBLISHED)
 
 
 def of(trial: ExportedTrial, file: McapFile, *, contents: bool) -> list[Iterator[Message]]:
-    """Of each sort, in the order of time; none where they were not recorded. Raises BadInput where they are damaged."""
+    """For each kind, in time order; none if they were not recorded. Raises BadInput if they are damaged."""
     if (recorded := trial.recorded) is None:
         return []
     found = [_deliveries(trial, file, recorded), _publications(trial, file, recorded)]
@@ -101,7 +101,7 @@ def _publications(trial: ExportedTrial, file: McapFile, recorded: Recorded) -> I
 
 
 def _texts(piece: pl.DataFrame, figures: _Figures) -> list[bytes]:
-    """Each row as JSON, without what is not known of it."""
+    """Each row as JSON, without unknown values."""
     import polars as pl
 
     warm_up = pl.col("warm_up").cast(pl.Int8).cast(pl.String)
@@ -135,20 +135,20 @@ def _cut(memory: mmap.mmap | None, process: str, offset: int, size: int) -> byte
     there = 0 if memory is None else len(memory)
     if memory is None or not 0 <= offset <= offset + size <= there:
         raise BadInput(
-            f"the contents of messages of process {process!r} are damaged: {there} bytes, and one is from {offset} to "
-            f"{offset + size}"
+            f"the contents of messages of process {process!r} are damaged: {there} bytes, but one is from "
+            f"{offset} to {offset + size}"
         )
     return memory[offset : offset + size]
 
 
 def _content_channels(file: McapFile, recorded: Recorded) -> dict[str, int]:
-    """Of the topics of which anything was recorded, by their own names."""
+    """For topics with records, under their own names."""
     types = {p["topic"]: p["type"] for log in recorded.logs for p in log.publishers}
     texts = {name: of for log in recorded.logs for name, of in log.definitions.items()}
     topics = recorded.topics_with_contents()
     if unknown := [name for name in topics if types.get(name) not in texts]:
         raise BadInput(
-            f"{recorded.directory} has messages of {unknown[0]} and no records, which say what their type is; "
-            "`--contents off` leaves them out"
+            f"{recorded.directory} has messages of {unknown[0]} but no records with their type; `--contents off` "
+            "leaves them out"
         )
     return {name: file.cdr(name, types[name], texts[types[name]]) for name in topics}

@@ -1,4 +1,4 @@
-"""The trial that becomes an MCAP file: its records, its clock, and what the file says of it."""
+"""The trial that becomes an MCAP file: its records, its clock, and its metadata in the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perflab.results.run import RunData, TrialTables
 
 VIRTUAL = "virtual"
-OWN = "perflab"  # below it are all channels but the topics of the workload
+OWN = "perflab"  # prefix of all channels but the topics of the workload
 
 
 def is_virtual(trial: TrialTables) -> bool:
@@ -68,7 +68,7 @@ class ExportedTrial:
         return max(0, at_ns + self.shift_ns)
 
     def describe(self, file: McapFile) -> None:
-        """What it is a trial of, and trial.json and its graph as they are."""
+        """The trial's circumstances, and its trial.json and graph unchanged."""
         tables, at_ns = self.tables, self.wall(self.begin_ns)
         values = {
             "run": self.data.name,
@@ -93,7 +93,7 @@ class ExportedTrial:
 
     @property
     def _graph(self) -> Mapping[str, Any]:
-        """With what conditions added and at the levels of the factors, where the trial wrote its plan."""
+        """With the conditions' additions and at the levels of the factors, if the trial wrote its plan."""
         if self.directory.plan.exists():
             graph: Mapping[str, Any] = read_json(self.directory.plan)["graph"]
             return graph
@@ -101,7 +101,7 @@ class ExportedTrial:
 
 
 def _shift_ns(data: RunData, directory: TrialDirectory) -> int:
-    """One for all processes, so that what came first still does. Virtual time begins at an instant of the machine's."""
+    """One for all processes, which keeps their order. Virtual time is shifted to an instant of the machine."""
     try:
         for path in sorted(directory.processes.glob("*.jsonl")):
             for record in records.lines(path, "process"):
@@ -111,5 +111,5 @@ def _shift_ns(data: RunData, directory: TrialDirectory) -> int:
         raise BadInput(str(error)) from error
     clock = data.manifest.clock
     if clock is None:
-        raise BadInput(f"{directory.path} does not say what the wall clock was; `--format csv` writes its tables")
+        raise BadInput(f"{directory.path} does not record the wall clock; `--format csv` writes its tables")
     return clock.wall_ns - clock.monotonic_ns

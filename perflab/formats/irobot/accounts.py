@@ -1,7 +1,8 @@
-"""A trial of perflab as irobot_benchmark's output directories: one per process, counted its way or ours.
+"""A trial of perflab as irobot_benchmark's output directories: one per process, counted its way or perflab's.
 
-Nodes stand in the order of the graph and topics in that of the alphabet within a node, as there. Names are relative to
-the root namespace. What perflab did not record is left out: a single process reports no discovery of participants.
+Nodes are in the order of the graph and topics in alphabetical order within a node, as in the original. Names are
+relative to the root namespace. What perflab did not record is left out: a single process reports no discovery of
+participants.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _DELIVERY = (
 
 
 class Accounting(StrEnum):
-    """How to count: as irobot_benchmark does, defects included, or as perflab does."""
+    """How to count: as irobot_benchmark does, including its defects, or as perflab does."""
 
     ORIGINAL = "original"
     CORRECTED = "corrected"
@@ -57,22 +58,22 @@ class Accounting(StrEnum):
 
 @dataclass(frozen=True)
 class Stream:
-    """What one node receives of one sender: messages of a topic, or as a client the replies of a service."""
+    """What one node receives from one sender: messages of a topic, or as a client the replies of a service."""
 
     node: str
     subject: str  # topic or service
     client: bool
-    recorded: bool  # by a process; a stream that only the graph knows is not
+    recorded: bool  # by a process; a stream that is only in the graph is not
     delivery: Delivery
 
 
 def outputs_of(
     run: RunData, trial: TrialTables, accounting: Accounting, *, tracking: bool, legacy: bool = False, csv: bool = False
 ) -> list[Output]:
-    """One Output per process of the graph. Raises BadInput where the run does not hold what is needed.
+    """One Output per process of the graph. Raises BadInput if the run lacks required data.
 
-    `legacy` is the older dialect: there CPU use is the mean since the start of the process. `csv` is only what the
-    metadata say.
+    `legacy` is the older dialect: its CPU use is the mean since the start of the process. `csv` only affects the
+    metadata.
     """
     try:
         accounts = _Accounts(run.manifest, trial, accounting, tracking=tracking)
@@ -82,7 +83,7 @@ def outputs_of(
 
 
 def aggregate(outputs: Sequence[Output], accounting: Accounting) -> Total:
-    """The total of all processes: the original prints it and writes it nowhere."""
+    """The total of all processes: the original prints it without writing it to a file."""
     totals = [output.total for output in outputs if output.total is not None]
     return irobot.original_aggregate(totals) if accounting.is_original else irobot.corrected_aggregate(totals)
 
@@ -98,7 +99,7 @@ class _Accounts:
         self.accounting, self.cpus = accounting, machine_cpus(manifest.host)
         self.settings = manifest.settings
         self.thresholds = {key: _known(value) for key, value in as_json(self.settings.thresholds).items()}
-        # As the original's whole numbers; what it cannot express is cut down.
+        # Integers as in the original; fractions are truncated.
         self.options = Options(
             tracking=tracking,
             late_percentage=int(self.thresholds["late_percent"]),
@@ -131,7 +132,7 @@ class _Accounts:
     # -- messages ----------------------------------------------------------------------------------------------------
 
     def _streams(self) -> list[Stream]:
-        """The edges of a trial and, after them, its services, with what the original's rules need of each."""
+        """The edges of a trial followed by its services, with the data for the original's rules."""
         found = [self._stream(row, "subscription", "latency") for row in self.trial.edges.iter_rows(named=True)]
         for row in self.trial.services.iter_rows(named=True):
             as_edge = row | {"publisher": row["client"], "topic": row["service"]}
@@ -149,7 +150,7 @@ class _Accounts:
 
     def _stream(self, row: Mapping[str, Any], node: str, figure: str) -> Stream:
         losses = [row[key] for key in ("pre_match", "gap", "tail")]
-        # perflab's own lower threshold: what is above is an event.
+        # perflab's own lower threshold: a latency above it is an event.
         above_ns = [float(self.thresholds[key]) for key in ("late_ns", "too_late_ns")]
         if row["frequency_hz"]:
             period_ns = 1e9 / row["frequency_hz"]
@@ -168,9 +169,9 @@ class _Accounts:
         )
 
     def _message_events(self, streams: Sequence[Stream]) -> Iterator[tuple[int, Json]]:
-        """(index of the stream, event) of every event about single messages.
+        """(index of the stream, event) for every event about single messages.
 
-        An event names its stream by its place among those of its own process: edges first, then services.
+        An event names its stream by its index among those of its own process: edges first, then services.
         """
         process_of = {node: process for process, nodes in self.nodes.items() for node in nodes}
         everywhere = [number for number, stream in enumerate(streams) if stream.recorded]
@@ -181,7 +182,7 @@ class _Accounts:
             if event["code"] not in ("late", "too_late", "lost"):
                 continue
             details = json.loads(event["details"] or "{}")
-            # In virtual time one process speaks for all.
+            # In virtual time one process reports for all.
             own = places.get(event["process"], everywhere)
             if 0 <= details["edge"] < len(own):
                 yield own[details["edge"]], {**event, **details}
@@ -200,7 +201,7 @@ class _Accounts:
                     row = irobot.original_subscription(*names, deliveries, self.options, self.trial.duration_s)
                 else:
                     row = irobot.corrected_subscription(*names, deliveries, self.trial.duration_s)
-                    if not self.options.tracking:  # the file has zeros where nothing was classified
+                    if not self.options.tracking:  # the file has zeros if nothing was classified
                         row = replace(row, late=0, too_late=0, lost=0)
                 found.append((row, sum(delivery.latency.count for delivery in deliveries)))
         return found
@@ -221,7 +222,7 @@ class _Accounts:
     # -- files beside ------------------------------------------------------------------------------------------------
 
     def _samples(self, process: str, *, since_start: bool) -> tuple[Sample, ...] | None:
-        """From its start on, after the original's line of zeros. None where it was not sampled."""
+        """From its start on, after the original's line of zeros. None if it was not sampled."""
         rows = [row for row in self.trial.resources.iter_rows(named=True) if row["process"] == process]
         if not rows:
             return None
@@ -237,7 +238,7 @@ class _Accounts:
         return tuple(samples)
 
     def _events(self, process: str) -> tuple[Event, ...]:
-        """Discovery, and the late, too late and lost messages of a process's subscriptions, in order of time."""
+        """Discovery, and the late, too late and lost messages of a process's subscriptions, in time order."""
         own = [row for row in self.trial.events.iter_rows(named=True) if row["process"] == process]
         zero_ns = next((row["at_ns"] for row in own if row["code"] == "endpoints_created"), self.trial.started_ns or 0)
         found: list[tuple[int, str, int, str]] = []
@@ -256,7 +257,7 @@ class _Accounts:
         )
 
     def _classified(self, event: Json, delivery: Delivery) -> tuple[int, str] | None:
-        """(code, text) of an event about one message; None where the original sees nothing in it."""
+        """(code, text) of an event about one message; None if the original reports nothing."""
         number = event["sequence"]
         if event["code"] == "lost":
             missing = event["count"]
@@ -275,7 +276,7 @@ class _Accounts:
         return TOO_LATE if is_too_late else LATE, text
 
     def _metadata(self, *, csv: bool) -> dict[str, str]:
-        """The original's lines, and below them what tells where the figures come from."""
+        """The original's lines, followed by the origin of the figures."""
         trial, options = self.trial, self.options
         kind = trial.executor or "+".join(sorted(self.executors))
         ros = _of_ros(self.manifest, str(trial.middleware))
@@ -304,7 +305,7 @@ class _Accounts:
 
 
 def _known(setting: T | None) -> T:
-    """Raises TypeError where the run does not say."""
+    """Raises TypeError if the run lacks a setting."""
     if setting is None:
         raise TypeError("a setting is missing")
     return setting
@@ -319,7 +320,7 @@ def _relative(name: str) -> str:
 
 
 def _of_ros(manifest: Manifest, middleware: str) -> dict[str, str]:
-    """What the nodes of ROS 2 were made with; nothing on another runtime. Several in one run are told together."""
+    """The settings of ROS 2's nodes; nothing on another runtime. Several in one run are joined."""
     if not middleware.startswith(f"{rclcpp.NAME}/"):
         return {}
     given = [m.options for m in manifest.middlewares if m.name == middleware]

@@ -1,7 +1,7 @@
-"""irobot_benchmark's files: the columns, their names in both dialects, their widths in text; and what they hold.
+"""irobot_benchmark's files: the columns, their names in both dialects, their widths in text; and their content.
 
-The current dialect is that of irobot-ros/ros2-performance since December 2023; the older one has units in brackets
-and, in latency_all.txt, no sections and the duration in place of the throughput.
+The current dialect is that of irobot-ros/ros2-performance since December 2023; the older one has units in brackets and,
+in latency_all.txt, no sections and the duration instead of the throughput.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ _ALL = (*LATENCY_COLUMNS, THROUGHPUT, DURATION, *TOTAL_COLUMNS, *RESOURCE_COLUMN
 
 
 def current_name(name: str) -> str:
-    """The current name of a column in any dialect; unknown names stay as they are.
+    """The current name of a column in any dialect; unknown names are returned unchanged.
 
-    For a few days of December 2023 counts were called received_num and so on.
+    For a few days of December 2023, counts were called received_num and so on.
     """
     if name.endswith("_num"):
         return f"{name.removesuffix('_num')}_msgs"
@@ -106,7 +106,7 @@ def legacy_name(name: str) -> str:
     return next((column.legacy for column in _ALL if column.name == name), name)
 
 
-# -- what one output directory says, whatever its dialect --------------------------------------------------------------
+# -- the content of one output directory, in any dialect --------------------------------------------------------------
 
 DISCOVERY = 0  # codes of events; the others are in perflab/statistics/irobot.py
 SERVICE_UNAVAILABLE = 4
@@ -114,7 +114,7 @@ SERVICE_UNAVAILABLE = 4
 
 @dataclass(frozen=True)
 class Sample:
-    """A line of resources.txt; memory in KiB, CPU in per cent of all CPUs of the machine. None: not said."""
+    """A line of resources.txt; memory in KiB, CPU in percent of all CPUs of the machine. None: missing."""
 
     time_ms: int
     cpu_percent: float | None
@@ -137,7 +137,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Output:
-    """One `<process>_log` directory. None where a file is missing; rows as the file has them."""
+    """One `<process>_log` directory. None if a file is missing; rows are in file order."""
 
     process: str
     subscriptions: tuple[Row, ...] | None = None

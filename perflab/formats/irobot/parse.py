@@ -1,4 +1,4 @@
-"""Reading irobot_benchmark's files. Every complaint names file and line."""
+"""Reads irobot_benchmark's files. Every error names file and line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from perflab.statistics.irobot import Row, Total
 Record = TypeVar("Record")
 Value = TypeVar("Value", int, float)
 
-MAX_COUNT = 2**63 - 1  # of what stands in a table
+MAX_COUNT = 2**63 - 1  # kinds of table entries
 _NS = {"us": 1000, "ms": 1_000_000}
 
 _RESULTS = (dialect.LATENCY_ALL, dialect.LATENCY_TOTAL, dialect.RESOURCES)
@@ -27,9 +27,9 @@ _EVENT_WITHOUT_GAP = re.compile(r"\s*(-?\d+)\s+(\S+)(\d) +(\S.*)")  # a caller a
 
 
 def find(path: Path) -> tuple[Path, ...] | None:
-    """The output directories that a path means: itself, or the *_log directories in it. None where it is neither.
+    """The output directories for a path: itself, or the *_log directories in it. None if it is neither.
 
-    Raises BadInput where that cannot be told.
+    Raises BadInput if this is unknown.
     """
     try:
         if not path.is_dir():
@@ -43,7 +43,7 @@ def find(path: Path) -> tuple[Path, ...] | None:
 
 
 def parse(directory: Path) -> Output:
-    """What a directory says. Raises BadInput."""
+    """Parses a directory. Raises BadInput."""
     metadata = _metadata(directory / dialect.METADATA)
     latency = _sections(directory / dialect.LATENCY_ALL)
     total = _table(directory / dialect.LATENCY_TOTAL, dialect.TOTAL_COLUMNS)
@@ -84,7 +84,7 @@ class _Line:
             raise BadInput(f"{self.path} has no column {name}") from None
 
     def number_of(self, name: str) -> float | None:
-        """A number; None where the column is missing, or where it says that there is none (nan, -nan)."""
+        """A number; None if the column is missing, or has no number (nan, -nan)."""
         text = self.cells.get(name)
         if text is None:
             return None
@@ -97,13 +97,13 @@ class _Line:
     def count(self, name: str) -> int:
         text = self.cell(name)
         try:
-            count = int(text)  # exact also beyond 2**53, where lost may have wrapped
+            count = int(text)  # exact beyond 2**53, which a wrapped lost may reach
         except ValueError:
             raise self._wrong(name, f"{text!r}, which is not a whole number") from None
         return self._within(name, count, text)
 
     def value(self, column: Column) -> str | float | None:
-        """What a record has of a column; of times and numbers NaN where there is none."""
+        """The value of a column for a record; NaN for missing times and numbers."""
         name = column.name
         match column.kind:
             case "text":
@@ -161,7 +161,7 @@ def _text(path: Path) -> list[str] | None:
         if not path.exists():
             return None
         if not path.is_file():
-            raise BadInput(f"{path} is not a file; irobot_benchmark writes one there")
+            raise BadInput(f"{path} is not a file, as irobot_benchmark would write")
         return path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
@@ -175,7 +175,7 @@ def _metadata(path: Path) -> dict[str, str]:
 
 
 def _sections(path: Path) -> dict[str, _Table] | None:
-    """The tables of latency_all.txt by their titles; the older dialect has subscriptions alone, without a title."""
+    """The tables of latency_all.txt by title; the older dialect only has subscriptions, without a title."""
     lines = _text(path)
     if lines is None:
         return None
@@ -214,7 +214,7 @@ def _parse_table(path: Path, lines: Sequence[tuple[int, str]], columns: Sequence
         if cells is not None and len(cells) != len(known):
             cells = None if csv else _by_width(line, [c.width for c in columns], known)
         if cells is None:
-            raise BadInput(f"{path}:{line_number}: the columns cannot be told apart; there should be {len(known)}")
+            raise BadInput(f"{path}:{line_number}: the columns cannot be separated; there should be {len(known)}")
         parsed.append(_Line(path, line_number, dict(zip(known, cells, strict=True))))
     return _Table(columns, tuple(parsed), legacy=any("[" in name for name in names))
 
@@ -227,9 +227,9 @@ def _cells(line: str, csv: bool) -> list[str]:
 
 
 def _by_width(line: str, widths: Sequence[int], names: Sequence[str]) -> list[str] | None:
-    """The cells of a line of text in which one is so long that it touches the next; None where that is not clear.
+    """The cells of a line of text in which one is so long that it touches the next; None if this is ambiguous.
 
-    All cells are padded to their widths, so what the line is longer than usual belongs to the one cell that fills its
+    All cells are padded to their widths, so the excess length of the line belongs to the one cell that fills its
     column.
     """
     if len(widths) != len(names):

@@ -1,9 +1,9 @@
-"""Output directories of irobot_benchmark as a run: summary and tables of perflab, null where they do not say.
+"""Output directories of irobot_benchmark as a run: summary and tables of perflab, null for missing data.
 
-What differs from perflab's own figures, and is said in the notes: `lost` holds gaps and what was sent before the match,
-and stands in `gap`; losses at the end are not seen; too late messages are in the counts but not in the times; there
-are no percentiles. CPU use is of the whole machine; it becomes per cent of one CPU where the metadata says how many
-there were. Beside the documented keys, `sd` stands with the times, and with the resources `cpu_percent_of_machine`.
+The differences from perflab's own figures are in the notes: `lost` includes gaps and messages sent before the match,
+and is stored in `gap`; losses at the end are not noticed; too late messages are in the counts but not in the times;
+there are no percentiles. CPU use is a share of the whole machine; it is converted to percent of one CPU if the metadata
+has the number of CPUs. Beside the documented keys, times have `sd`, and resources have `cpu_percent_of_machine`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from perflab.statistics.irobot import LATE, LOST, TOO_LATE, Row, Total
 
 Json = dict[str, Any]
 
-# What perflab adds to the metadata of what it exports.
+# Metadata that perflab adds to its exports.
 MEASURED_BY = "measured_by"
 MIDDLEWARE = "middleware"
 ACCOUNTING = "accounting"
@@ -62,7 +62,7 @@ _WRAPPED = 1 << 31
 
 
 def read(path: Path, directories: Sequence[Path]) -> RunData:
-    """The run in these directories, one process each; `path` is what they were found by. Raises BadInput."""
+    """The run in these directories, one process each; `path` is where they were found. Raises BadInput."""
     outputs = [parse(directory) for directory in directories]
     origin = IROBOT_LEGACY if any(output.legacy for output in outputs) else IROBOT
     tracked = _tracked(outputs)
@@ -72,7 +72,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
         "workload": "+".join(_ordered_names(outputs)),
         "executor": _executor(metadata),
         "ipc": metadata.get("ipc"),
-        # Its own timers run from their creation on; perflab's were aligned before it said what they are.
+        # Its own timers run from their creation on; perflab's were aligned before the phase was recorded.
         "phase": metadata.get(PHASE) or (ALIGNED if MEASURED_BY in metadata else AS_CREATED),
     }
     edges = [_edge(row, outputs, tracked) for output in outputs for row in output.subscriptions or ()]
@@ -131,7 +131,7 @@ def read(path: Path, directories: Sequence[Path]) -> RunData:
 
 
 def _tracked(outputs: Sequence[Output]) -> bool | None:
-    """Whether messages were classified: as the metadata says, or else as the files show. None: not known."""
+    """Whether messages were classified: according to the metadata, or else the files. None: unknown."""
     for output in outputs:
         if (said := output.metadata.get("tracking.is_enabled")) is not None:
             return said == "on"
@@ -141,7 +141,7 @@ def _tracked(outputs: Sequence[Output]) -> bool | None:
 
 
 def _ordered_names(outputs: Sequence[Output]) -> list[str]:
-    """The processes in the order of the command line where it is known, else by name."""
+    """The processes in the order of the command line if that is known, else by name."""
     names = [output.process for output in outputs]
     for output in outputs:
         said = [Path(topology).stem for topology in output.metadata.get("topology_json_list", "").split()]
@@ -185,7 +185,7 @@ def _settings(metadata: dict[str, str], duration_s: float | None) -> UsedSetting
 
 
 def _samples(row: Row, tracked: bool | None) -> int | None:
-    """How many messages the times of a row are of."""
+    """How many messages the times of a row cover."""
     return None if tracked is None else row.received - (row.too_late if tracked else 0)
 
 
@@ -199,14 +199,14 @@ def _of_row(row: Row, count: int | None) -> Distribution:
 
 
 def _publisher_of(topic: str, outputs: Sequence[Output]) -> Row | None:
-    """The publisher of a topic, where there is just one."""
+    """The publisher of a topic, if there is exactly one."""
     found = [row for output in outputs for row in output.publishers if row.topic == topic]
     return found[0] if len(found) == 1 else None
 
 
 def _edge(row: Row, outputs: Sequence[Output], tracked: bool | None) -> EdgeResult:
     publisher = _publisher_of(row.topic, outputs)
-    # The size and frequency of a subscription are those of its first message: 0 where there was none.
+    # The size and frequency of a subscription are those of its first message: 0 if there was none.
     source = row if row.received or publisher is None else publisher
     return EdgeResult(
         publisher=None if publisher is None else publisher.node,
@@ -230,20 +230,20 @@ def _counts(
 
 
 def _totals(edges: Sequence[EdgeResult], outputs: Sequence[Output], tracked: bool | None) -> Totals:
-    """Over all edges; where latency_all.txt is missing, what latency_total.txt says."""
+    """Over all edges; without latency_all.txt, from latency_total.txt."""
 
     def counts(parts: Sequence[EdgeResult] | Sequence[Total], lost: Iterable[int | None]) -> dict[str, Any]:
         received, late, too_late = (added(getattr(p, key) for p in parts) for key in ("received", "late", "too_late"))
         return _counts(received, late, too_late, added(lost), tracked)
 
     if not edges:
-        # With clients they are those of the replies, which stand with the services.
+        # With clients they are those of the replies, which are listed with the services.
         totals = [output.total for output in outputs if output.total is not None and not output.clients]
         mean = totals[0].mean_us * 1000 if len(totals) == 1 and not math.isnan(totals[0].mean_us) else None
         latency = Distribution(mean=mean) if totals else None
         return Totals(**counts(totals, [t.lost for t in totals]), latency_ns=latency)
     times = [(e.received or 0, e.latency_ns or Distribution()) for e in edges]
-    # Of all messages where the too late ones are not known.
+    # Of all messages if the too late ones are unknown.
     latency = _pooled([(n if d.count is None else d.count, d) for n, d in times], added(d.count for _, d in times))
     calls = [(0, _of_row(row, None)) for output in outputs for row in output.publishers]
     return Totals(
@@ -284,7 +284,7 @@ def _cpus(output: Output) -> int | None:
 
 
 def measured_samples(output: Output) -> list[Sample]:
-    """The samples of a process, without the line of zeros that the original puts first."""
+    """The samples of a process, without the original's first line of zeros."""
     samples = list(output.resources or ())
     first = samples[0] if samples else None
     if first is not None and not any((first.time_ms, first.cpu_percent, first.rss_kb, first.vsz_kb)):
@@ -314,10 +314,10 @@ def _resources(outputs: Sequence[Output]) -> Resources:
 
 
 def cpu_percent_of_machine(output: Output) -> float | None:
-    """The mean CPU use of a process since it started, in per cent of all CPUs.
+    """The mean CPU use of a process since it started, in percent of all CPUs.
 
-    In the current dialect each line is about the time since the one before; in the older one it is the mean since the
-    start of the process, so that the last one says it all.
+    In the current dialect each line covers the time since the previous one; in the older one it is the mean since the
+    start of the process, so that the last one is the mean of all.
     """
     samples = [sample for sample in measured_samples(output) if sample.cpu_percent is not None]
     if not samples:
@@ -362,7 +362,7 @@ def _tables(outputs: Sequence[Output], edges: Sequence[EdgeResult], services: Se
 
 
 def _line(of: EdgeResult | ServiceResult, names: Sequence[str], figure: str) -> Json:
-    """Of the table of edges or services."""
+    """From the table of edges or services."""
     called = {name: getattr(of, name) for name in names}
     times = of.times_ns or Distribution()
     return {
@@ -404,7 +404,7 @@ def _event_line(output: Output, event: Event) -> Json:
         details |= {"sequence": number, "latency_ns": latency_us * 1000, "threshold_ns": threshold_us * 1000}
     elif match := _LOST_TEXT.fullmatch(event.description):
         first, last = match.groups()
-        # The original's range runs upwards from the last missing number, so only its length can be used.
+        # The original's range runs upwards from the last missing number, so only its length is usable.
         corrected = output.metadata.get(ACCOUNTING) == "corrected"
         details |= {"count": 1 if last is None else int(last) - int(first) + corrected}
         if corrected:
@@ -423,16 +423,16 @@ def _notes(outputs: Sequence[Output], origin: str, tracked: bool | None, duratio
     accounting = next((o.metadata[ACCOUNTING] for o in outputs if ACCOUNTING in o.metadata), None)
     words = "an older version of irobot_benchmark" if origin == IROBOT_LEGACY else "irobot_benchmark"
     if ours is None:
-        left_out = "" if tracked is False else "; too late messages are in no time"
+        left_out = "" if tracked is False else "; times exclude too late messages"
         yield f"output of {words}: no percentiles{left_out}; rss is the peak"
     else:
-        yield f"exported by {ours} in the format of {words}, accounting {accounting}; the run itself holds more"
+        yield f"exported by {ours} in the format of {words}, accounting {accounting}; the run itself has more data"
     if tracked is False:
         yield "it ran without --tracking on: late, too late and lost messages were not counted"
     elif tracked is None:
-        yield "nothing says whether it ran with --tracking on; its zeros are taken for not counted"
+        yield "whether it ran with --tracking on is not recorded; its zeros are treated as not counted"
     elif ours is None:
-        yield "lost holds what was sent before the match, and nothing of what was lost at the end"
+        yield "lost includes messages sent before the match, and excludes losses at the end"
     rows = [row for output in outputs for row in (*(output.subscriptions or ()), *output.clients)]
     wrapped = [row for row in rows if row.lost is not None and row.lost >= _WRAPPED]
     if wrapped:
@@ -442,7 +442,7 @@ def _notes(outputs: Sequence[Output], origin: str, tracked: bool | None, duratio
             "order there"
         )
     if duration_s is None:
-        yield "how long it ran is not known"
+        yield "how long it ran is unknown"
     missing = sorted({name for output in outputs for name in _missing(output)})
     if missing:
         yield f"missing: {', '.join(missing)}"

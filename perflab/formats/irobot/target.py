@@ -40,7 +40,7 @@ class Target:
 
 
 def find(word: str, option: str) -> Target:
-    """The target in a file, or of this name in the catalog. Raises BadInput, which names `option`."""
+    """The target in a file, or with this name in the catalog. Raises BadInput, which names `option`."""
     from perflab import catalog
 
     try:
@@ -52,7 +52,7 @@ def find(word: str, option: str) -> Target:
     if word in known:
         return read(known[word])
     names = f"; the catalog has {', '.join(known)}" if known else ""
-    raise BadInput(f"{option} {word!r} is neither a file nor a target of the catalog{names}")
+    raise BadInput(f"{option} {word!r} is neither a file nor a target in the catalog{names}")
 
 
 def read(path: Path) -> Target:
@@ -64,9 +64,9 @@ def read(path: Path) -> Target:
 
     for key, value in document.items():
         if key not in (*_TEXTS, *_SECTIONS):
-            raise wrong(f"unknown key {key!r}; there are {', '.join((*_TEXTS, *_SECTIONS))}")
+            raise wrong(f"unknown key {key!r}; choose from {', '.join((*_TEXTS, *_SECTIONS))}")
         if key in _TEXTS and not isinstance(value, str | None):
-            raise wrong(f"{key} is not a text")
+            raise wrong(f"{key} is not text")
         if key in _SECTIONS and not isinstance(value, dict):
             raise wrong(f"{key} is not an object")
     bounds: dict[str, float] = {}
@@ -75,7 +75,7 @@ def read(path: Path) -> Target:
             name = dialect.current_name(key)
             if name not in names:
                 known = ", ".join(f"{n} or {dialect.legacy_name(n)}" for n in names)
-                raise wrong(f"unknown key {key!r} in {section}; there are {known}")
+                raise wrong(f"unknown key {key!r} in {section}; choose from {known}")
             if name in bounds:
                 raise wrong(f"{section} gives {name} twice")
             number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Writing irobot_benchmark's files as that program does: the same columns, widths, blanks and digits."""
+"""Writes irobot_benchmark's files like that program: the same columns, widths, spaces and digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perflab.statistics.irobot import Row, Total, round_half_up
 _DIGITS = 6  # of a C++ stream
 _LEGACY_SHARE_DIGITS = 4
 _CPU_DIGITS = 2
-_CELL = 9  # what a narrow column holds beside its blank
+_CELL = 9  # width of a narrow column without its space
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class _Style:
             case "us" if value is not None:
                 return _time(float(value), self.whole_us)
             case "number" | "number_or_none":
-                return f"{math.nan if value is None else float(value):.{digits}g}"  # as a C++ stream prints it
+                return f"{math.nan if value is None else float(value):.{digits}g}"  # as printed by a C++ stream
         return "nan" if value is None else str(value)
 
     def table(self, columns: Sequence[Column], records: Iterable[object], digits: int = _DIGITS) -> str:
@@ -47,7 +47,7 @@ class _LegacyRow(Row):
 
 
 def write(output: Output, directory: Path, *, legacy: bool, csv: bool, whole_us: bool) -> list[str]:
-    """Writes one process into a directory that exists; returns the names of the files.
+    """Writes one process into an existing directory; returns the names of the files.
 
     `whole_us` rounds times to microseconds and CPU to two digits, as the original does. A file whose content was not
     measured is left out. Raises OSError.
@@ -71,7 +71,7 @@ def write(output: Output, directory: Path, *, legacy: bool, csv: bool, whole_us:
 
 
 def total_table(total: Total, *, legacy: bool, csv: bool, whole_us: bool) -> str:
-    """latency_total.txt; the original prints the total of all processes the same way."""
+    """latency_total.txt; the original prints the total of all processes in the same format."""
     digits = _LEGACY_SHARE_DIGITS if legacy else _DIGITS
     return _Style(legacy, csv, whole_us).table(dialect.TOTAL_COLUMNS, [total], digits)
 
@@ -93,7 +93,7 @@ def _latency_all(output: Output, style: _Style) -> str:
 
 
 def _time(us: float, whole: bool) -> str:
-    """A time as the original prints it, or with as many decimals up to nanoseconds as the column has room for."""
+    """A time as the original prints it, or with as many decimals up to nanoseconds as fit into the column."""
     if math.isnan(us):
         return "nan"
     if whole:

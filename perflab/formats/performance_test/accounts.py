@@ -1,19 +1,18 @@
-"""A trial of perflab as performance_test's logs: one per process, a row per second, counted its way or ours.
+"""A trial of perflab as performance_test's logs: one per process, a row per second, counted its way or perflab's.
 
-perflab records counts and a histogram of latencies every second (docs/formats.md, section 4), and not its resources at
-the same instants. So of a row
+perflab records counts and a histogram of latencies every second (docs/formats.md, section 4), but its resources at
+other instants. So in a row
 
 - counts are exact;
 - latencies are those of the histogram's cells, each known to within 1/2048 of itself: minimum and maximum are the ends
   of their cells, at most 1/1024 off; the mean is off by at most 1/2048 of itself, the standard deviation by at most
   1/2048 of the root of the mean square;
-- CPU time is interpolated between two samples, and the rest is of the last sample before the end of the row.
+- CPU time is interpolated between two samples, and the rest is from the last sample before the end of the row.
 
 `original` counts as performance_test does: latency from when a message was sent to its callback, losses as missing
-numbers below one that was received, counts divided by the duration of the row and cut down. `corrected` has perflab's
-response, from when a message was due, each loss that is certain, those at the end in the last row, and counts as they
-are. What readers would only trip over is in neither: the time since boot in the first row, overflowing variances, zeros
-in place of what there is not.
+numbers below a received one, counts divided by the duration of the row and truncated. `corrected` has perflab's
+response, from when a message was due, each certain loss, those at the end in the last row, and exact counts. Both omit
+what would only mislead readers: the time since boot in the first row, overflowing variances, zeros for missing values.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ Json = dict[str, Any]
 NOT_MEASURED = (
     "ru_ixrss", "ru_idrss", "ru_isrss", "ru_nswap", "ru_msgsnd", "ru_msgrcv", "ru_nsignals",
 )  # fmt: skip
-"""Linux keeps none of them: getrusage(2) says 0."""
+"""Linux does not count them: getrusage(2) returns 0."""
 
-_LEAST_NS = 500_000_000  # of a row: progress comes every second, and more often at the end
+_LEAST_NS = 500_000_000  # seconds of a row: progress comes every second, and more often at the end
 _NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """All that a process counted up to an instant. `lost`: missing below a message that was received."""
+    """The counts of a process up to an instant. `lost`: missing below a received message."""
 
     at_ns: int
     sent: int
@@ -64,7 +63,7 @@ class _Reading:
 
 
 def topics_of(graph: Mapping[str, Any]) -> list[str]:
-    """Those of the workload's own nodes, each once."""
+    """Those of the workload's own nodes, without duplicates."""
     nodes = [node for process in graph["processes"] for node in process["nodes"] if not node.get("condition")]
     ends = [end for node in nodes for end in (*node["publishers"], *node["subscriptions"])]
     return list(dict.fromkeys(str(end["topic"]) for end in ends))
@@ -73,10 +72,10 @@ def topics_of(graph: Mapping[str, Any]) -> list[str]:
 def logs_of(
     run: RunData, trial: TrialTables, graph: Mapping[str, Any], files: Mapping[str, Path], accounting: str
 ) -> dict[str, Log]:
-    """One Log per process that recorded something; `graph` is that of the trial, for levels of factors may be in it,
-    `files` are its records. Raises BadInput."""
+    """One Log per process with records; `graph` is that of the trial, since it may contain levels of factors, `files`
+    are its records. Raises BadInput."""
     nodes = {process: members for process, members in _nodes(graph).items() if members}
-    if len(files) == 1:  # in virtual time one process speaks for all, and of the end of the trial alone
+    if len(files) == 1:  # in virtual time one process reports for all, and only at the end of the trial
         nodes = {next(iter(files)): [node for members in nodes.values() for node in members]}
     logs: dict[str, Log] = {}
     for process, path in files.items():
@@ -101,7 +100,7 @@ def _readings(path: Path, figure: str) -> list[_Reading]:
     last: Json | None = None
     for record in records.lines(path, "start", "progress", "end", "checkpoint"):
         if record is None:
-            continue  # a last line that was cut off
+            continue  # an incomplete last line
         of = record.get("type")
         if of == "start" and not found:
             found = [_Reading(int(record["measured_from_ns"]), 0, 0, 0, hg.empty())]
@@ -124,7 +123,8 @@ def _readings(path: Path, figure: str) -> list[_Reading]:
 
 
 def _at_the_end(checkpoint: Json, figure: str, before: _Reading, until_ns: int) -> Iterator[_Reading]:
-    """What the last checkpoint has; a final one is of the end of the measured part, with what was drained after it."""
+    """From the last checkpoint; a final one is from the end of the measured part, including what was drained after
+    it."""
     at_ns = int(checkpoint["at_ns"])
     at_ns = min(at_ns, until_ns) if checkpoint.get("final") else at_ns
     edges = checkpoint["edges"]
@@ -189,20 +189,20 @@ class _Account:
         return n if self.corrected else math.floor(n / loop_s)
 
     def _share(self, lost: int | None, sent: int, received: int) -> float | None:
-        """performance_test divides by what the process sent, whether it received that or not."""
+        """performance_test divides by what the process sent, whether the process received it or not."""
         of = sent
         if self.corrected:
             of = (lost or 0) + received
         return None if lost is None or of == 0 else lost / of
 
     def _lost(self) -> list[int] | None:
-        """Up to each reading. A message that came late after all is lost in none; None where it is not certain."""
+        """Up to each reading. A late arrival is not a loss; None if the losses are not certain."""
         whole = [[row[key] for key in ("pre_match", "gap", "tail")] for row in self.edges]
         if any(None in classes for classes in whole):
             return None
         certain = sum(pre_match + gap for pre_match, gap, _ in whole)
         seen = np.minimum.accumulate([reading.lost for reading in self.readings][::-1])[::-1].tolist()
-        head = max(0, certain - int(seen[-1]))  # before the first message that was received
+        head = max(0, certain - int(seen[-1]))  # before the first received message
         found = [int(seen[0]), *(int(n) + head for n in seen[1:])]
         if self.corrected:
             found[-1] += sum(tail for *_, tail in whole)
@@ -218,7 +218,7 @@ class _Account:
         return found
 
     def _cpu(self, begin_ns: int, end_ns: int) -> float | None:
-        """Of all CPUs, in per cent."""
+        """Of all CPUs, in percent."""
         known = self.samples.drop_nulls("cpu_ns")
         at, used = known["at_ns"].to_numpy(), known["cpu_ns"].to_numpy()
         if self.cpus is None or len(at) < 2 or begin_ns < at[0] or end_ns > at[-1]:
@@ -259,7 +259,7 @@ class _Account:
         return {key: value for key, value in found.items() if value is not None}
 
     def _strategy(self) -> str:
-        """INTRA_THREAD where one thread runs all nodes of a process that has several."""
+        """INTRA_THREAD if one thread runs all nodes of a process that has several."""
         executors = {node["executor"] for node in self.nodes}
         return "INTRA_THREAD" if len(self.nodes) > 1 and len(executors) == 1 else "INTER_THREAD"
 
@@ -284,7 +284,7 @@ class _Account:
 
 
 def _times(before: Histogram, now: Histogram) -> dict[str, float | None]:
-    """What was counted in between, from the cells alone: what stands beside them is exact in the last reading only."""
+    """The counts in between, from the cells alone: only the last reading has exact side values."""
     dense = np.zeros(hg.COUNTS_LENGTH, np.int64)
     dense[now.indices] += now.counts
     dense[before.indices] -= before.counts
@@ -309,7 +309,7 @@ def _times(before: Histogram, now: Histogram) -> dict[str, float | None]:
 
 
 def _communicator(trial: TrialTables) -> tuple[str, str | None]:
-    """As performance_test calls it, with the RMW where it is ROS 2; what that does not know has perflab's name."""
+    """performance_test's name, with the RMW for ROS 2; perflab's name if that does not know it."""
     middleware = trial.middleware or UNKNOWN
     kind, _, rmw = middleware.partition("/")
     if kind == "rclcpp":
@@ -324,7 +324,7 @@ def message_name(of: str) -> str:
 
 
 def _one(values: Iterable[Any]) -> Any:
-    """The only value; None where there are several, or none."""
+    """The only value; None if there are several, or none."""
     found = list(values)
     return found[0] if len(found) == 1 else None
 

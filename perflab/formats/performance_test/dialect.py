@@ -1,4 +1,4 @@
-"""Names and units of performance_test's logs, each said once for CSV and JSON, and what a file says as values.
+"""Names and units of performance_test's logs, each defined once for CSV and JSON, and a file's content as values.
 
 A CSV file has settings as lines `name: value`, a line `---EXPERIMENT-START---`, a header and one row per second. Cells
 are separated by a comma and a tab, those of rows by a comma and two tabs; versions before 1.0 also end lines with that.
@@ -24,12 +24,12 @@ START = "---EXPERIMENT-START---"
 RESULTS = "analysis_results"
 HEADER_SEPARATOR = ",\t"
 ROW_SEPARATOR = ",\t\t"
-EXTERNAL = "external_info_"  # what begins a member of JSON with what stood in APEX_PERFORMANCE_TEST
-VERSION = "2.3.0"  # which is written
+EXTERNAL = "external_info_"  # prefix of a JSON member with a setting from APEX_PERFORMANCE_TEST
+VERSION = "2.3.0"  # the variant that is written
 
 MS, US, NS = 1e3, 1e6, 1e9
 
-# What perflab adds to the settings of what it exports, where performance_test has those of its environment.
+# Settings that perflab adds to its exports, where performance_test has those of its environment.
 MEASURED_BY = "measured_by"
 ACCOUNTING = "accounting"
 RUN = "run"
@@ -42,26 +42,26 @@ PURPOSE = "purpose"
 FACTORS = "factors"  # an object of JSON
 PROCESS = "process"
 TRIAL = "trial"
-DURATION = "duration_s"  # as max_runtime, which is a whole number
+DURATION = "duration_s"  # as in max_runtime, which is an integer
 CPUS = "cpus"
 ORIGINAL, CORRECTED = "original", "corrected"
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: `member` of Second, its name in CSV and in JSON, and how many of their units one of ours is."""
+    """A column: `member` of Second, its name in CSV and in JSON, and how many of their units make one of perflab's."""
 
     member: str
     csv: str | None
     json: str | None
     csv_scale: float = 1
     json_scale: float = 1
-    whole: bool = False  # a whole number in both
-    digits: Literal["fixed", "share", "general"] = "general"  # of a CSV cell: six decimals, two, or four digits
+    whole: bool = False  # an integer in both
+    digits: Literal["fixed", "share", "general"] = "general"  # format of a CSV cell: six decimals, two, or four digits
 
     @property
     def bare(self) -> str | None:
-        """The name in CSV without its unit, as the slides have it."""
+        """The name in CSV without its unit, as in the slides."""
         return None if self.csv is None else self.csv.partition(" (")[0]
 
 
@@ -96,7 +96,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Usage:
-    """A member of Second that perflab samples, as the column `ours` of its resources, `scale` of which are one."""
+    """A member of Second that perflab samples, as the column `ours` of its resources, `scale` of which make one."""
 
     member: str
     ours: str
@@ -122,12 +122,12 @@ USAGE = (
 CSV_COLUMNS = tuple(column for column in COLUMNS if column.csv is not None)
 JSON_COLUMNS = tuple(column for column in COLUMNS if column.json is not None)
 
-# Columns of 2018-19 that nothing here is made of.
+# Unused columns of 2018-19.
 LOOPS = tuple(
     f"{loop}_loop_res_{side}" for loop in ("pub", "sub") for side in ("min", "max", "mean", "variance")
 )  # fmt: skip
 
-# Without these a table is none of performance_test.
+# Without these, a table is not one of performance_test.
 NEEDED = ("received", "sent", "lost", "latency_min", "latency_max", "latency_mean")
 
 
@@ -179,11 +179,11 @@ QOS_PARTS = {
     "History depth": "qos_history_depth",
 }
 
-# What 2.3 leaves out in one of the two, or has no more.
+# Those that 2.3 omits in one of the two formats, or no longer has.
 NOT_IN_CSV = ("use_single_participant", "use_shared_memory")
 NOT_IN_JSON = ("logfile_name", "use_single_participant", "unbounded_msg_size", "ignore_seconds")
 
-# Its communicators, as middlewares and executors of perflab. rclcpp's name the RMW beside them.
+# Its communicators, as middlewares and executors of perflab. rclcpp's include the RMW.
 RCLCPP = {
     "rclcpp-single-threaded-executor": "single_threaded",
     "rclcpp-static-single-threaded-executor": "static_single_threaded",
@@ -191,7 +191,7 @@ RCLCPP = {
     "RCLCPP_SINGLE_THREADED_EXECUTOR": "single_threaded",
     "RCLCPP_STATIC_SINGLE_THREADED_EXECUTOR": "static_single_threaded",
     "RCLCPP_WAITSET": "wait_set",
-    "ROS2": None,  # of 2018-19: the executor of its time
+    "ROS2": None,  # of 2018-19: the executor of that time
 }
 COMMUNICATORS = {"CycloneDDS": "cyclonedds", "CYCLONEDDS": "cyclonedds", "FastRTPS": "fastdds", "FASTRTPS": "fastdds"}
 
@@ -200,9 +200,9 @@ Value = str | int | bool
 
 @dataclass(frozen=True, kw_only=True)
 class Second:
-    """A row, in seconds, s², bytes, KiB and %. None: the file does not say.
+    """A row, in seconds, s², bytes, KiB and %. None: missing in the file.
 
-    Counts are what the file has: per second of `loop_s`, or of an export of perflab with its own accounting of the row.
+    Counts are as in the file: per second of `loop_s`, or for an export of perflab with its own accounting per row.
     """
 
     experiment_s: float | None = None
@@ -240,7 +240,8 @@ class Second:
 
 @dataclass(frozen=True)
 class Log:
-    """A file: its settings by their names in JSON, what its environment added, and its rows. `older`: of 2018-19."""
+    """A file: its settings by their names in JSON, additions from its environment, and its rows. `older`: of
+    2018-19."""
 
     path: Path
     settings: Mapping[str, Value]
@@ -250,7 +251,7 @@ class Log:
 
     @property
     def accounting(self) -> str | None:
-        """That of an export of perflab; None of performance_test's own."""
+        """The accounting of an export of perflab; None for performance_test's own logs."""
         return self.external.get(ACCOUNTING) if MEASURED_BY in self.external else None
 
     @property
@@ -268,6 +269,6 @@ class Log:
 
 
 def variance_scale(column: Column, accounting: str | None) -> float:
-    """Of a CSV cell. performance_test multiplies s² by 1000 and says ms; perflab's own accounting has ms²."""
+    """For a CSV cell. performance_test multiplies s² by 1000 and says ms; perflab's own accounting has ms²."""
     own = column.member == "latency_variance_s2" and accounting == CORRECTED
     return US if own else column.csv_scale

@@ -1,4 +1,4 @@
-"""Reading performance_test's logs. Every complaint names the file, the place in it, and what would be right."""
+"""Reads performance_test's logs. Every error names the file, the place in it, and what would be right."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from perflab.formats.performance_test import dialect
 from perflab.formats.performance_test.dialect import Column, Log, Second, Setting, Value
 
 MAX_COUNT = 2**63 - 1
-_HEAD = 1 << 16  # bytes that tell what a file is
+_HEAD = 1 << 16  # bytes that identify a file
 _LONGEST_S = MAX_COUNT / 1e9
 
-# CPU times are not among them: in 2018 their microseconds were multiplied instead of divided by 1e6.
+# Without CPU times: in 2018 their microseconds were multiplied instead of divided by 1e6.
 _TIMES = ("experiment_s", "loop_s", "latency_min_s", "latency_max_s", "latency_mean_s")
 
 _HEADER = re.compile(r"^(T_experiment|received),\s")
@@ -28,10 +28,10 @@ _QOS = re.compile("|".join(map(re.escape, dialect.QOS_PARTS)))
 
 
 def find(path: Path) -> tuple[Path, ...] | None:
-    """The logs that a path means: a file, those in a directory, or those in the directories of one. None where it is
-    none of these.
+    """The logs for a path: a file, those in a directory, or those in the directories of one. None if it is none of
+    these.
 
-    Raises BadInput where that cannot be told.
+    Raises BadInput if this is unknown.
     """
     try:
         if path.is_file():
@@ -51,8 +51,8 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _is_log(path: Path, *, strict: bool = False) -> bool:
-    """By its beginning, for names of 2018 have no suffix. Not `strict`, a CSV file that is named is taken for one, so
-    that it is said what is wrong."""
+    """By its beginning, because names of 2018 have no suffix. Unless `strict`, a named CSV file is assumed to be one,
+    to get a precise error."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if head.lstrip()[:1] == b"{":
@@ -62,7 +62,7 @@ def _is_log(path: Path, *, strict: bool = False) -> bool:
 
 
 def parse(path: Path) -> Log:
-    """What a file says. Raises BadInput."""
+    """Parses a file. Raises BadInput."""
     try:
         text = path.read_bytes().decode("utf-8")
     except OSError as error:
@@ -80,11 +80,11 @@ def parse(path: Path) -> Log:
 
 def _csv(path: Path, text: str) -> Log:
     lines = text.split("\n")
-    cut = lines.pop() != ""  # each line was ended
+    cut = lines.pop() != ""  # each line had this suffix
     at = next((n for n, line in enumerate(lines) if line.strip() == dialect.START), None)
     begin = next((n for n, line in enumerate(lines) if _HEADER.match(line)), None) if at is None else at + 1
     if begin is None:
-        raise BadInput(f"{path}: no line {dialect.START} with a table below it; performance_test writes one")
+        raise BadInput(f"{path}: no line {dialect.START} with a table below it, as performance_test would write")
     settings, external = _settings(path, lines[:begin])
     rows = [(n, line) for n, line in enumerate(lines[begin:], start=begin + 1) if line.strip()]
     if not rows:
@@ -95,13 +95,13 @@ def _csv(path: Path, text: str) -> Log:
     accounting = own if dialect.MEASURED_BY in external else None
     if cut:
         last = text.count("\n") + 1
-        raise BadInput(f"{path}:{last}: the line was cut: it has no end; remove it to read what is before it")
+        raise BadInput(f"{path}:{last}: the line was cut: it has no end; remove it to read the lines before it")
     seconds = tuple(_row(path, n, line, columns, accounting) for n, line in rows[1:])
     return Log(path, settings, external, seconds, older)
 
 
 def _header(path: Path, number: int, line: str) -> tuple[list[Column | None], bool]:
-    """The columns by their places, None for one that is not read; and whether they are those of 2018-19."""
+    """The columns by index, None for one that is not read; and whether they are those of 2018-19."""
     names = _cells(line)
     names = names if names[-1] else names[:-1]
     known: dict[str, Column | None] = {c.bare: c for c in dialect.CSV_COLUMNS if c.bare is not None}
@@ -109,11 +109,11 @@ def _header(path: Path, number: int, line: str) -> tuple[list[Column | None], bo
     bare = [name.partition(" (")[0] for name in names]
     for place, (name, word) in enumerate(zip(names, bare, strict=True), start=1):
         if word not in known:
-            raise BadInput(f"{path}:{number}: column {place} is {name!r}, which is none of performance_test's")
+            raise BadInput(f"{path}:{number}: column {place} is {name!r}, which performance_test does not have")
         if bare.index(word) != place - 1:
-            raise BadInput(f"{path}:{number}: column {place} is {name!r} once more")
+            raise BadInput(f"{path}:{number}: column {place} is {name!r} again")
     if missing := [name for name in dialect.NEEDED if name not in bare]:
-        raise BadInput(f"{path}:{number}: no column {missing[0]}; a table of performance_test has one")
+        raise BadInput(f"{path}:{number}: no column {missing[0]}, which a table of performance_test must have")
     older = any(name in dialect.LOOPS for name in bare) or not {"ru_utime", "cpu_usage"} & set(bare)
     return [known[word] for word in bare], older
 
@@ -137,7 +137,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _number(path: Path, where: str, cell: str) -> float | None:
-    """None where there is none: an empty cell, nan, inf."""
+    """None if there is none: an empty cell, nan, inf."""
     if not cell or _NONE.fullmatch(cell):
         return None
     if not _NUMBER.fullmatch(cell):
@@ -147,7 +147,7 @@ def _number(path: Path, where: str, cell: str) -> float | None:
 
 
 def _settings(path: Path, lines: Sequence[str]) -> tuple[dict[str, Value], dict[str, str]]:
-    """The lines above the table; those that no version has come from the environment of that run."""
+    """The lines above the table; unknown ones come from the environment of that run."""
     by_name = {name: setting for setting in dialect.SETTINGS for name in setting.csv}
     settings: dict[str, Value] = {}
     external: dict[str, str] = {}
@@ -201,7 +201,7 @@ def _json(path: Path, text: str) -> Log:
         raise BadInput(f"{path} is no JSON: {error}") from None
     rows = document.get(dialect.RESULTS)
     if not isinstance(rows, list):
-        raise BadInput(f"{path}: no list {dialect.RESULTS}; a log of performance_test has one")
+        raise BadInput(f"{path}: no list {dialect.RESULTS}, which a log of performance_test must have")
     settings: dict[str, Value] = {}
     external: dict[str, str] = {}
     for key, value in document.items():
@@ -240,12 +240,12 @@ def _entry(path: Path, number: int, row: Any) -> Second:
     for name in dialect.NEEDED:
         column = next(c for c in dialect.COLUMNS if c.bare == name)
         if str(column.json) not in row:
-            raise BadInput(f"{where} has no {column.json}; a row of performance_test has one")
+            raise BadInput(f"{where} has no {column.json}, which a row of performance_test must have")
     return _second(_without_none(found), where, names)
 
 
 def _without_none(found: dict[str, float | None]) -> dict[str, float | None]:
-    """performance_test writes 0.0 for what is no number: the mean of nothing, the variance of one."""
+    """performance_test writes 0.0 for undefined values: the mean of nothing, the variance of one."""
     n = found["latency_n"]
     if n == 0:
         found |= {"latency_mean_s": None, "latency_m2_s2": None, "latency_variance_s2": None}
@@ -258,7 +258,7 @@ def _without_none(found: dict[str, float | None]) -> dict[str, float | None]:
 
 
 def _second(found: Mapping[str, float | None], where: str, names: Mapping[str, str]) -> Second:
-    """A row, with None for the extremes of no messages, which are the ends of what a number can hold."""
+    """A row, with None for the extremes of no messages, which are the limits of the number type."""
     low, high = found.get("latency_min_s"), found.get("latency_max_s")
     values = dict(found)
     if low is None or high is None or low > high:

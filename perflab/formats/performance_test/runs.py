@@ -1,12 +1,13 @@
-"""Logs of performance_test as a run: summary and tables of perflab, null where they do not say.
+"""Logs of performance_test as a run: summary and tables of perflab, null for missing data.
 
-A file is a process; a trial is one, or the one that publishes and those that subscribe. Trials with the same settings
-make one result, and settings that differ are factors of the workload `pubsub`, which asks what performance_test asks.
+A file is a process; a trial is one process, or the one that publishes and those that subscribe. Trials with the same
+settings make one result, and different settings are factors of the workload `pubsub`, which has performance_test's
+parameters.
 
-The rows are seconds, and a trial is made of them again: messages are counts per second times seconds, up to one less
-than there were in each, as performance_test cuts them down; means and variances are pooled by the messages that they
-are of; what was lost stands in `gap`. There are no percentiles. The first row of 1.x and 2.x is no second: its time is
-that since the machine was booted, and its counts are divided by it; so it is left out.
+The rows are seconds, from which a trial is reconstructed: messages are counts per second times seconds, too low by less
+than one in each, since performance_test truncates them; means and variances are pooled by numbers of messages; losses
+are stored in `gap`. There are no percentiles. The first row of 1.x and 2.x is not a second: its time is that since
+boot, and its counts are divided by it; so it is left out.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from perflab.results.trial import (
 
 WORKLOAD = "pubsub"
 
-_CPU_TIMES = 1e5  # CPUs that no machine has: CPU time beyond is that of 2018, microseconds multiplied by 1e6
+_CPU_TIMES = 1e5  # number of CPUs beyond any machine: more CPU time is that of 2018, microseconds multiplied by 1e6
 _NS = 1e9
 _DECIMAL = re.compile(r"\d+(\.\d+)?")
 _PUBSUB = re.compile(r"(?<![A-Za-z0-9])(pub|sub)(lisher|scriber)?(?![A-Za-z0-9])")
@@ -76,7 +77,7 @@ _PARAMETERS = {
 
 
 def read(path: Path, files: Sequence[Path]) -> RunData:
-    """The run in these files; `path` is what they were found by. Raises BadInput."""
+    """The run in these files; `path` is where they were found. Raises BadInput."""
     trials = _trials(_once([parse(file) for file in files]))
     varied = _varied(trials)
     name = path.resolve().stem if path.is_file() else path.resolve().name
@@ -109,7 +110,7 @@ def read(path: Path, files: Sequence[Path]) -> RunData:
 
 
 def _once(logs: Sequence[Log]) -> list[Log]:
-    """Of a process that wrote both, its JSON, which says more."""
+    """For a process that wrote both, its JSON, which has more data."""
     found: dict[object, Log] = {}
     for log in logs:
         name = log.text("id") or str(log.path)
@@ -119,7 +120,8 @@ def _once(logs: Sequence[Log]) -> list[Log]:
 
 
 def _trials(logs: Sequence[Log]) -> list[list[Log]]:
-    """The logs of each trial. Files with the same settings are trials, but for a publisher's and its subscribers'."""
+    """The logs of each trial. Files with the same settings are trials, except those of a publisher and its
+    subscribers."""
     found: dict[tuple[object, ...], list[Log]] = {}
     for log in logs:
         alone = log.whole("number_of_publishers") != 0 and log.whole("number_of_subscribers") != 0
@@ -133,7 +135,7 @@ def _trials(logs: Sequence[Log]) -> list[list[Log]]:
 
 
 def _same(log: Log) -> tuple[object, ...]:
-    """What the processes of a trial have in common."""
+    """The common settings of a trial's processes."""
     own = (
         *("id", "logfile_name", "number_of_publishers", "number_of_subscribers", "execution_strategy"),
         *("max_runtime", "ignore_seconds"),
@@ -163,18 +165,18 @@ def _parameters(logs: Sequence[Log]) -> dict[str, Level]:
 
 
 def _factors(log: Log) -> dict[str, Level]:
-    """Of an export: the levels of its trial."""
+    """For an export: the levels of its trial."""
     try:
         found = json.loads(log.external.get(dialect.FACTORS, "{}"))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not all(isinstance(level, bool | int | float | str) for level in found.values()):
-        raise BadInput(f"{log.path}: {dialect.FACTORS} is no object of levels; export the run again")
+        raise BadInput(f"{log.path}: {dialect.FACTORS} is not an object of levels; export the run again")
     return found
 
 
 def _circumstances(log: Log) -> dict[str, Any]:
-    """Of an export: what else was asked of its trial."""
+    """For an export: the other settings of its trial."""
     treatment = log.external.get(dialect.TREATMENT, BASELINE)
     purpose = log.external.get(dialect.PURPOSE)
     return {
@@ -209,7 +211,7 @@ def _result(trials: Sequence[_Made]) -> Result:
 
 
 class _Made:
-    """A trial, made of the logs of its processes."""
+    """A trial, from the logs of its processes."""
 
     def __init__(self, number: int, logs: Sequence[Log], varied: Sequence[str]) -> None:
         self.number, self.processes = number, [process_of(log, len(logs) > 1) for log in logs]
@@ -232,7 +234,7 @@ class _Made:
 
     @property
     def duration_s(self) -> float | None:
-        """As was asked for, else as long as its rows are."""
+        """The requested duration, else the length of its rows."""
         own = self.log.external.get(dialect.DURATION, "") if self.log.is_own else ""
         if _DECIMAL.fullmatch(own) and float(own) > 0:
             return float(own)
@@ -273,7 +275,7 @@ class _Made:
         )
 
     def _edge(self, process: Process) -> EdgeResult:
-        """All subscriptions of a process together, which has its name where several processes subscribe."""
+        """All subscriptions of a process together, with its name if several processes subscribe."""
         log = process.log
         role = "subscribers" if (log.whole("number_of_subscribers") or 1) > 1 else "subscriber"
         times = distribution_of(process)
@@ -353,22 +355,22 @@ class _Made:
 
 
 def _notes(trials: Sequence[_Made]) -> Iterator[str]:
-    """What to know of the figures, and of the files in which something is wrong, each once."""
+    """Remarks on the figures, and on files with errors, without duplicates."""
     logs = [process.log for trial in trials for process in trial.processes]
     if any(not log.is_own for log in logs):
         yield (
-            "logs of performance_test: means and extremes of seconds, no percentiles; rss is the peak; counts are cut "
-            "down to whole messages, so up to one in each row is missing"
+            "logs of performance_test: means and extremes of seconds, no percentiles; rss is the peak; counts are "
+            "truncated to whole messages, so up to one in each row is missing"
         )
         yield (
-            "latency is from when a message was sent: what a late publisher does not send is in none; lost holds what "
-            "was sent before the match, and nothing of what was lost at the end"
+            "latency is from when a message was sent: it excludes messages that a late publisher does not send; "
+            "lost includes messages sent before the match, and excludes losses at the end"
         )
     for log in logs:
         if (ours := log.external.get(dialect.MEASURED_BY)) is not None:
             yield (
-                f"exported by {ours} in the format of performance_test, accounting {log.accounting}; the run itself "
-                "holds more"
+                f"exported by {ours} in the format of performance_test, accounting {log.accounting}; the run "
+                "itself has more data"
             )
             break
     said: dict[str, list[str]] = {}
@@ -382,7 +384,7 @@ def _notes(trials: Sequence[_Made]) -> Iterator[str]:
 
 
 def _middleware(log: Log) -> tuple[str | None, str | None]:
-    """And the executor, as perflab calls them; what it has not is called as there."""
+    """Includes the executor, by perflab's names; others keep their names."""
     if log.is_own:
         return log.external.get(dialect.MIDDLEWARE), log.external.get(dialect.EXECUTOR)
     name = log.text("com_mean_str")
@@ -397,7 +399,7 @@ def _name(log: Log) -> str:
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
-    """None where there is no value, or one is not known."""
+    """None if there is no value, or one is unknown."""
     return added(values)
 
 
@@ -422,7 +424,7 @@ def _pooled_known(parts: Sequence[Distribution | None]) -> Distribution | None:
 
 
 def _merged_edges(trials: Sequence[Sequence[EdgeResult]]) -> tuple[EdgeResult, ...]:
-    """Each subscription over all trials; where files are named otherwise in each, they go by their places."""
+    """Each subscription over all trials; if files have different names in each, they are matched by position."""
     if len(trials) == 1 or len({len(edges) for edges in trials}) > 1:
         return tuple(trials[0]) if len(trials) == 1 else ()
     return tuple(
@@ -442,7 +444,7 @@ def _merged_edges(trials: Sequence[Sequence[EdgeResult]]) -> tuple[EdgeResult, .
 
 
 def _merged_resources(used: Sequence[Resources]) -> Resources:
-    """The means of the trials, and the largest peak, by the places of the processes."""
+    """The means of the trials, and the largest peak, by position of the processes."""
     if len(used) == 1 or len({len(one.processes) for one in used}) > 1:
         return used[0] if len(used) == 1 else Resources()
     processes = tuple(

@@ -1,4 +1,4 @@
-"""The seconds of a log as counts and nanoseconds: what rows say, mended or left out where the files are wrong."""
+"""The seconds of a log as counts and nanoseconds: values of rows, corrected or left out if the files are wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perflab.formats.performance_test.dialect import Log, Second
 from perflab.results.figure import Distribution
 from perflab.results.trial import added
 
-_SINCE_BOOT_S = 10  # longer than a row can be than its place: no row lasts that long
+_SINCE_BOOT_S = 10  # longer than a row can be, except by its position: no row lasts that long
 _OVERFLOW_NS = 3.037e9  # the root of 2^63: a sum of latencies from which the variance of 2.x overflows
 _NS = 1e9
 
@@ -30,7 +30,7 @@ class Row:
     mean: float | None
     maximum: float | None
     variance: float | None
-    cpu_usage: float | None  # per cent of all CPUs
+    cpu_usage: float | None  # percent of all CPUs
     second: Second
 
     @property
@@ -40,7 +40,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Process:
-    """What a log says of the seconds that count; what was left out of it stands in `notes`."""
+    """The seconds of a log that count; `notes` says what was left out."""
 
     log: Log
     name: str
@@ -66,17 +66,17 @@ def process_of(log: Log, several: bool) -> Process:
     seconds = list(log.seconds)
     if seconds and _since_boot(seconds[0]):
         seconds = seconds[1:]
-        left = "nothing is left" if not seconds else "its losses are not known"
+        left = "nothing is left" if not seconds else "its losses are unknown"
         notes.append(f"the first row is left out: its time is that since boot, and {left}")
     if not seconds:
         notes.append("there is no row")
     elif any(row.loop_s is None for row in seconds):
-        notes.append("rows do not say how long they are; each is taken for one second")
+        notes.append("rows do not have their length; each is assumed to be one second")
     since_start = _since_start(log, seconds)
     if since_start:
         notes.append(
-            "latencies of each row are those since the start, as some versions 1.x have them: those "
-            "of the last row are shown, and none over time"
+            "latencies of each row are those since the start, as in some versions 1.x: those of the last row are "
+            "shown, and none over time"
         )
     rows = tuple(_rows(log, seconds, notes))
     name = log.external.get(dialect.PROCESS) if log.is_own else log.path.stem if several else None
@@ -84,19 +84,19 @@ def process_of(log: Log, several: bool) -> Process:
 
 
 def ignored_s(log: Log) -> int:
-    """How many seconds at the beginning have no rows. JSON does not say; there the place of the first row does."""
+    """How many seconds at the beginning have no rows. JSON does not have it; there the first row determines it."""
     if (said := log.whole("ignore_seconds")) is not None or log.older or not log.seconds:
         return said or 0
     return int(log.seconds[0].experiment_s or 0)
 
 
 def _since_boot(row: Second) -> bool:
-    """Whether the time of a row is that of the clock, which steady_clock counts from boot."""
+    """Whether the time of a row is clock time, which steady_clock counts from boot."""
     return row.loop_s is not None and row.experiment_s is not None and row.loop_s > row.experiment_s + _SINCE_BOOT_S
 
 
 def _since_start(log: Log, seconds: Sequence[Second]) -> bool:
-    """Whether latencies are cumulative: minimum and maximum only ever widen, over rows enough that it is no chance."""
+    """Whether latencies are cumulative: minimum and maximum only ever widen, over enough rows to exclude chance."""
     if log.is_own or (log.text("perf_test_version") or "").startswith("2."):
         return False
     ranges = [
@@ -112,7 +112,7 @@ def _since_start(log: Log, seconds: Sequence[Second]) -> bool:
 def _rows(log: Log, seconds: Sequence[Second], notes: list[str]) -> Iterator[Row]:
     """In a file of 2018-19 T_experiment is the end of a row, in later ones its beginning.
 
-    The CPU use of the first row in a file is that since boot, also where its time is not, because rows were ignored.
+    The CPU use of the first row in a file is that since boot, even if its time is not, because rows were ignored.
     """
     first = next((s.experiment_s for s in log.seconds), None)
     ends = log.older and first is not None and first >= ignored_s(log) + 0.5
@@ -151,20 +151,20 @@ def _rows(log: Log, seconds: Sequence[Second], notes: list[str]) -> Iterator[Row
     if bad:
         of = "row has" if bad == 1 else "rows have"
         notes.append(
-            f"{bad} {of} no variance: it overflowed, as it does in 2.x where the latencies of a second add up to 3.04 s"
+            f"{bad} {of} no variance: it overflowed, as it does in 2.x if the latencies of a second add up to 3.04 s"
         )
 
 
 def _messages(per_second: float, lasted_s: float, exact: bool) -> int:
-    """The least count that, divided by the time and cut down, gives this."""
+    """The least count that, divided by the time and truncated, gives this value."""
     return int(per_second) if exact else math.ceil(per_second * lasted_s - 1e-6)
 
 
 def _variance(log: Log, second: Second) -> tuple[float | None, bool]:
-    """In s², and whether it is not known because it overflowed.
+    """In s², and whether it is unknown because it overflowed.
 
-    2.x subtracts from the sum of squares the square of the sum over n, which it cuts down to 64 bits. In JSON the sum
-    is known exactly enough to put the whole square in its place; four digits of CSV are too few.
+    2.x subtracts from the sum of squares the square of the sum over n, which it truncates to 64 bits. In JSON the sum
+    is precise enough to restore the whole square; four digits of CSV are too few.
     """
     variance, mean = second.latency_variance_s2, second.latency_mean_s
     if variance is None or mean is None or log.is_own:
@@ -203,7 +203,7 @@ def distribution_of(process: Process) -> Distribution:
 
 
 def pooled(parts: Iterable[Distribution]) -> Distribution:
-    """Of all messages together. A deviation of single messages, which have none, is 0."""
+    """Over all messages together. The deviation of a single message, which has none, is 0."""
     found = list(parts)
     known = [p for p in found if p.mean is not None]
     count = added(p.count for p in found)
@@ -230,7 +230,7 @@ def pooled(parts: Iterable[Distribution]) -> Distribution:
 
 
 def size_of(process: Process) -> int | None:
-    """Bytes of a message in memory: the only number of them that all rows agree with."""
+    """Bytes of a message in memory: the only number on which all rows agree."""
     low, high = 0.0, math.inf
     for row in process.rows:
         data, received = row.second.data_received, row.second.received

@@ -1,7 +1,7 @@
-"""Writing logs as performance_test 2.3 does: the same settings, columns, separators, units and digits.
+"""Writes logs like performance_test 2.3: the same settings, columns, separators, units and digits.
 
-What was not measured is an empty cell, or null, and not 0. With perflab's own accounting numbers have as many digits as
-they are known with, and the variance of CSV is in ms², as the name of its column says.
+Unmeasured values are an empty cell, or null, and not 0. With perflab's own accounting, numbers have all known digits,
+and the variance of CSV is in ms², as the name of its column says.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from perflab.formats.performance_test.dialect import Column, Log, Value
 
 
 def csv_text(log: Log, name: str) -> str:
-    """A whole file of this name."""
+    """A whole file with this name."""
     header = dialect.HEADER_SEPARATOR.join(str(column.csv) for column in dialect.CSV_COLUMNS)
     rows = [
         dialect.ROW_SEPARATOR.join(_cell(c, getattr(row, c.member), log.accounting) for c in dialect.CSV_COLUMNS)
@@ -24,7 +24,7 @@ def csv_text(log: Log, name: str) -> str:
 
 
 def json_text(log: Log, _: str) -> str:
-    """The whole file, one line without an end, as performance_test has it."""
+    """The whole file, one line without a line end, like performance_test's."""
     known = {s.key: log.settings[s.key] for s in dialect.SETTINGS if s.key in log.settings}
     document: dict[str, object] = {k: v for k, v in known.items() if k not in dialect.NOT_IN_JSON}
     document |= {f"{dialect.EXTERNAL}{key}": value for key, value in log.external.items()}

@@ -1,5 +1,5 @@
-"""Which trials of a run a report shows a film of: one that went well without disturbance, one of each way to fail, the
-one whose loops were latest, and one that was traced."""
+"""Which trials of a run a report shows a film of: a success without disturbance, one of each kind of failure, the one
+with the latest loop, and a traced one."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from perflab.results.trial import Trial
 from perflab.runs import traced
 from perflab.runs.film import film, films_may_be
 
-MOST_FAILED = 4  # ways to fail, each with a film
-MOST_READ = 40  # trials in which the latest loop is looked for, evenly over the run
+MOST_FAILED = 4  # kinds of failure, each with a film
+MOST_READ = 40  # trials that are searched for the latest loop, evenly over the run
 
 
 @dataclass(frozen=True)
@@ -25,19 +25,19 @@ class Chosen:
     trial: Trial
     film: Film
     why: str
-    occupancy: Any = None  # of a traced trial: who had the CPUs of its loops
+    occupancy: Any = None  # from a traced trial: which threads had the CPUs of its loops
 
 
 def chosen(run: ReportRun) -> list[Chosen]:
-    """In the order in which they are shown."""
+    """In the order of presentation."""
     if not films_may_be(run.manifest):
         return []
-    # By its number: a trial is read once, whatever it is chosen for.
+    # By number: a trial is read once, for whatever reasons it is chosen.
     read = cache(lambda number: film(run.folders[number]) if number in run.folders else None)
     trials = [(label, trial) for label, _, trial in run.trials if not run.is_interrupted(trial)]
     with_trace = {trial.trial for _, trial in trials if _is_traced(run, trial)}
     well = [(label, trial) for label, trial in trials if trial.outcome == SUCCESS]
-    # A trial that was recorded in detail was disturbed by that.
+    # Detailed recording disturbed a trial.
     measured = [(label, trial) for label, trial in well if trial.trial not in with_trace] or well
     undisturbed = {trial.trial for _, result, trial in run.trials if not result.conditions}
     found: dict[int, Chosen] = {}
@@ -52,20 +52,20 @@ def chosen(run: ReportRun) -> list[Chosen]:
         return True
 
     quiet = [(label, trial) for label, trial in measured if trial.trial in undisturbed]
-    any(take(label, trial, "the first one that went well") for label, trial in (quiet or measured)[:3])
-    # Of those that failed one that was traced tells more.
+    any(take(label, trial, "the first successful one") for label, trial in (quiet or measured)[:3])
+    # Among failed trials, a traced one is more informative.
     for label, trial, how in _failed(sorted(trials, key=lambda one: one[1].trial not in with_trace)):
         take(label, trial, f"ended in “{how}”")
     some = measured[:: -(-len(measured) // MOST_READ)] if measured else []
     latest = max(some, key=lambda one: _latest(read(one[1].trial)), default=None)
     if latest is not None and len(measured) > 1 and _latest(read(latest[1].trial)) > 0:
-        take(*latest, "the one that went well whose loop was latest")
-    any(take(label, trial, "one that was traced") for label, trial in well if trial.trial in with_trace)
+        take(*latest, "the successful one with the latest loop")
+    any(take(label, trial, "a traced one") for label, trial in well if trial.trial in with_trace)
     return list(found.values())
 
 
 def _failed(trials: list[tuple[str, Trial]]) -> Iterator[tuple[str, Trial, str]]:
-    """The first of these trials of each outcome that is no success."""
+    """The first of these trials for each outcome other than success."""
     known: set[str] = set()
     for label, trial in trials:
         if trial.outcome == SUCCESS or (how := trial.ended) in known or len(known) == MOST_FAILED:

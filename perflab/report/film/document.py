@@ -1,4 +1,4 @@
-"""What a page gets of a film: whole numbers where a picture needs no more, and times from the film's beginning."""
+"""The part of a film for a page: whole numbers if a picture needs no more, and times from the film's beginning."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from perflab.units import NS_PER_S
 Json = dict[str, Any]
 
 FOV_DEGREES = 38.0  # of the camera, from top to bottom
-AZIMUTH, ELEVATION = 148.0, -21.0  # where it looks to, as MuJoCo has them
-MARGIN_M = 0.13  # around the middles of bodies
-MILLISECONDS, POSITIONS = 1000.0, 1e4  # into whole numbers: of times; of radians and metres
+AZIMUTH, ELEVATION = 148.0, -21.0  # the camera's direction, in MuJoCo's terms
+MARGIN_M = 0.13  # around the centres of bodies
+MILLISECONDS, POSITIONS = 1000.0, 1e4  # factors to whole numbers: of times; of radians and metres
 LATENESS_NS = 1000.0
-APART = 0.03  # rad or m by which a joint is away from its plan where the planned robot is shown beside it
+APART = 0.03  # rad or m between a joint and its plan from which the planned robot is shown beside it
 
 
 def document(film: Film, occupancy: Json | None = None) -> Json:
-    """All but the scene, which films of one run share."""
+    """Everything but the scene, which the films of one run share."""
     return {
         "s": seconds(film, film.end_ns),
         "joints": _series(film, film.joints, POSITIONS),
@@ -55,19 +55,19 @@ def seconds(film: Film, at_ns: int) -> float:
 
 
 def row_at(series: Series, at_ns: int) -> dict[str, float]:
-    """The row that was recorded last then, by its columns; the first one before there was any."""
+    """The last row recorded by then, by column; the first one before that."""
     place = max(0, bisect.bisect_right(series.at_ns, at_ns) - 1)
     return series.named(series.rows[place])
 
 
 def planned_at(film: Film, at_ns: int) -> dict[str, float] | None:
-    """Where the joints were to be by the last plan; None before there was one."""
+    """The planned joint positions by the last plan; None before the first plan."""
     plan = next((plan for plan in reversed(film.plans) if plan.at_ns <= at_ns), None)
     return None if plan is None else on_plan(plan, (at_ns - plan.at_ns) / NS_PER_S)
 
 
 def on_plan(plan: Plan, s: float) -> dict[str, float]:
-    """Between two points on the straight line; before and after the plan where it begins and ends."""
+    """Interpolates linearly between two points; constant before and after the plan."""
     after = bisect.bisect_right(plan.s, s)
     if after in (0, len(plan.s)):
         row: Iterable[float] = plan.rows[0 if after == 0 else -1]
@@ -78,19 +78,19 @@ def on_plan(plan: Plan, s: float) -> dict[str, float]:
 
 
 def tips(film: Film) -> list[Vector]:
-    """Where the tip was, at each row of its joints."""
+    """The positions of the tip, at each row of its joints."""
     if film.scene.tip is None:
         return []
     return [film.scene.poses(film.joints.named(row))[film.scene.tip].position for row in film.joints.rows]
 
 
 def planned_tips(film: Film) -> list[list[Vector]]:
-    """Where each plan would have the tip."""
+    """The positions of the tip in each plan."""
     return [_tips_of(film, plan) for plan in film.plans]
 
 
 def begins_to_go(film: Film) -> int:
-    """When the first plan was ready that goes anywhere; without one the last, and without plans the beginning."""
+    """When the first plan with a motion was ready; without one the last plan, and without plans the beginning."""
     ways = zip(film.plans, planned_tips(film), strict=False)
     goes = (plan.at_ns for plan, way in ways if _goes(way))
     return next(goes, film.plans[-1].at_ns if film.plans else film.begin_ns)
@@ -101,7 +101,7 @@ def _goes(way: Sequence[Vector]) -> bool:
 
 
 def considered_tips(film: Film) -> list[Vector]:
-    """Where the plan would have had it of which nothing was executed; nothing where another one goes anywhere."""
+    """The path of the plan of which nothing was executed; empty if another plan has a motion."""
     goes = any(map(_goes, planned_tips(film)))
     return [] if goes or film.considered is None else _tips_of(film, film.considered)
 
@@ -115,7 +115,7 @@ def _tips_of(film: Film, plan: Plan) -> list[Vector]:
 
 
 def camera(film: Film) -> Json:
-    """From where all that moves is seen, all the time: where to, how far from it, and the angles."""
+    """A view of everything that moves, all the time: target, distance, and angles."""
     rows = [film.joints.named(row) for row in film.joints.rows[:: max(1, len(film.joints.rows) // 24)]]
     moving = [body for body in film.scene.bodies if body.kind == "robot" or body.joint is not None]
     seen = [film.scene.poses(row)[body.name].position for row in rows for body in moving]
@@ -129,18 +129,18 @@ def camera(film: Film) -> Json:
 
 
 def about(film: Film) -> Json:
-    """What the player needs beside the film."""
+    """The player's settings beside the film."""
     return {"camera": camera(film), "apart": APART}
 
 
 def frame(film: Film, at_ns: int) -> Json:
-    """What is to be drawn of that instant, for `perflab.report.film.render`."""
+    """The scene at that instant, for `perflab.report.film.render`."""
     from perflab.report.film.render import EXECUTED, FAILED, GOAL, PLANNED
 
     poses = film.scene.poses(row_at(film.joints, at_ns))
     until = bisect.bisect_right(film.joints.at_ns, at_ns)
     way, planned = tips(film), planned_tips(film)
-    # Of the plan that the moment is of; a plan hides nothing of the way that was really taken.
+    # For the plan of the moment; a plan does not hide the actual path.
     plan = max((n for n, plan in enumerate(film.plans) if plan.at_ns <= at_ns), default=0 if planned else None)
     lines: list[Any] = [] if plan is None or not planned else [(PLANNED, _apart(planned[plan]))]
     since = 0 if plan is None or not film.plans else bisect.bisect_left(film.joints.at_ns, film.plans[plan].at_ns)
@@ -153,7 +153,7 @@ def frame(film: Film, at_ns: int) -> Json:
 
 
 def _apart(points: Sequence[Vector]) -> list[Vector]:
-    """Without points too near to the one before to show as a line."""
+    """Without points that are too near to the previous one to show as a line."""
     kept: list[Vector] = []
     for point in points:
         if not kept or math.dist(kept[-1], point) > 0.004:
@@ -162,7 +162,7 @@ def _apart(points: Sequence[Vector]) -> list[Vector]:
 
 
 def moved(film: Film) -> list[float]:
-    """How far all joints together have gone, at each row."""
+    """The distance that all joints together have moved, at each row."""
     total, found = 0.0, [0.0]
     for one, other in zip(film.joints.rows, film.joints.rows[1:], strict=False):
         total += sum(abs(a - b) for a, b in zip(one, other, strict=True))
@@ -171,7 +171,7 @@ def moved(film: Film) -> list[float]:
 
 
 def _series(film: Film, series: Series, unit: float) -> Json:
-    """Times and, by columns, values, each as the difference to the one before."""
+    """Times and, by column, values, each as the difference to the previous one."""
     times = [round((at_ns - film.begin_ns) / NS_PER_S * MILLISECONDS) for at_ns in series.at_ns]
     columns = [_differences(round(row[n] * unit) for row in series.rows) for n in range(len(series.columns))]
     return {"columns": series.columns, "times": _differences(times), "values": columns, "left_out": series.left_out}
@@ -197,7 +197,7 @@ def _lanes(film: Film, occupancy: Json) -> Json:
 def _name(lane: Mapping[str, Any]) -> str:
     thread = lane["thread"] or (f"tid {lane['tid']}" if lane["tid"] is not None else None)
     who = thread if lane["process"] in (None, thread) or thread is None else f"{thread} of {lane['process']}"
-    words = {"runs": f"{who} runs", "waits": f"{who} could run and did not", "others": "all others there"}
+    words = {"runs": f"{who} runs", "waits": f"{who} was ready but did not run", "others": "all others there"}
     return words.get(lane["kind"], who or "?")
 
 

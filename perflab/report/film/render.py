@@ -1,8 +1,7 @@
-"""MuJoCo's pictures of a scene, in a process of its own: `python -m perflab.report.film.render`, asked on stdin.
+"""MuJoCo's pictures of a scene, in a separate process: `python -m perflab.report.film.render`, with requests on stdin.
 
-Which GL library draws is settled by the environment before MuJoCo is loaded, and what a driver does wrong ends this
-process and no other. Reads one JSON document and writes one line for each picture, or a last line with what is
-missing.
+The environment selects the GL library before MuJoCo is loaded, and a faulty driver ends only this process. Reads one
+JSON document and writes one line for each picture, or a last line with what is missing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-# By MuJoCo's words for them, in the order in which they are tried, with the files of the library.
+# MuJoCo's names for them, in the order in which they are tried, with the library files.
 LIBRARIES = {"egl": ("libEGL.so.1",), "osmesa": ("libOSMesa.so.8", "libOSMesa.so.6")}
 VARIABLE = "MUJOCO_GL"  # of the environment; one of these words, or "disable"
 SAMPLES = 4  # of each pixel
@@ -34,7 +33,7 @@ class Missing(Exception):
 
 
 def _egl(library: ctypes.CDLL) -> None:
-    """A context without a surface: what is drawn goes into MuJoCo's own frame buffer."""
+    """A context without a surface: MuJoCo draws into its own frame buffer."""
     platform_surfaceless, opengl_api, opengl_bit = 0x31DD, 0x30A2, 0x0008
     surface_type, pbuffer_bit, renderable_type, depth_size, none = 0x3033, 0x0001, 0x3040, 0x3025, 0x3038
     for name in ("eglGetProcAddress", "eglGetDisplay", "eglCreateContext"):
@@ -49,7 +48,7 @@ def _egl(library: ctypes.CDLL) -> None:
         display = library.eglGetDisplay(None)
     library.eglInitialize.argtypes = [ctypes.c_void_p] * 3
     if not display or not library.eglInitialize(display, None, None):
-        raise Missing("EGL has no display that needs no screen")
+        raise Missing("EGL has no display that works without a screen")
     asked = [surface_type, pbuffer_bit, renderable_type, opengl_bit, depth_size, 24, none]
     attributes = (ctypes.c_int * len(asked))(*asked)
     config, count = ctypes.c_void_p(), ctypes.c_int()
@@ -64,7 +63,7 @@ def _egl(library: ctypes.CDLL) -> None:
     library.eglMakeCurrent.argtypes = [ctypes.c_void_p] * 4
     context = library.eglCreateContext(display, config, None, None)
     if not context or not library.eglMakeCurrent(display, None, None, context):
-        raise Missing("EGL gives no context for OpenGL")
+        raise Missing("EGL provides no OpenGL context")
 
 
 def _osmesa(library: ctypes.CDLL) -> None:
@@ -75,18 +74,18 @@ def _osmesa(library: ctypes.CDLL) -> None:
     context = library.OSMesaCreateContextExt(rgba, 24, 8, 0, None)
     _kept.append(ctypes.create_string_buffer(4 * 16 * 16))  # of its own window, in which nothing is drawn
     if not context or not library.OSMesaMakeCurrent(context, _kept[-1], unsigned_byte, 16, 16):
-        raise Missing("OSMesa gives no context")
+        raise Missing("OSMesa provides no context")
 
 
-_kept: list[Any] = []  # as long as the process lives
+_kept: list[Any] = []  # for the lifetime of the process
 _CONTEXTS: dict[str, Callable[[ctypes.CDLL], None]] = {"egl": _egl, "osmesa": _osmesa}
 
 
 def begin() -> str:
-    """Makes a context current, and returns the word of its library. Raises Missing."""
+    """Makes a context current, and returns the name of its library. Raises Missing."""
     asked = os.environ.get(VARIABLE, "").lower()
     if asked and asked not in LIBRARIES:
-        raise Missing(f"{VARIABLE}={asked} asks for none of {' and '.join(LIBRARIES)}")
+        raise Missing(f"{VARIABLE}={asked} is none of {' and '.join(LIBRARIES)}")
     problems = []
     for word in [asked] if asked else LIBRARIES:
         for file in LIBRARIES[word]:
@@ -104,7 +103,7 @@ def begin() -> str:
 
 
 def model_xml(scene: Json, width: int, height: int) -> str:
-    """The scene as MuJoCo's own format says it."""
+    """The scene in MuJoCo's own format."""
     from xml.sax.saxutils import quoteattr
 
     meshes: list[str] = []
@@ -130,7 +129,7 @@ def model_xml(scene: Json, width: int, height: int) -> str:
         meshes.append(f'<mesh name="{name}" inertia="shell" vertex={numbers(points)} face="{faces}"/>')
         return f'<geom type="mesh" mesh="{name}" {at}/>'
 
-    # Each body is where it is said to be ("mocap"): who asks knows what hangs on what.
+    # Each body is at the given pose ("mocap"): the caller knows the kinematic tree.
     bodies = [
         f'<body name={quoteattr(body["name"])} mocap="true">'
         + "".join(geom(shape, ROBOT if body["kind"] == "robot" else OBJECT) for shape in body["shapes"])
@@ -149,7 +148,7 @@ def model_xml(scene: Json, width: int, height: int) -> str:
 
 
 class Renderer:
-    """Draws a scene; a context is current."""
+    """Draws a scene; requires a current context."""
 
     def __init__(self, scene: Json, camera: Json, width: int, height: int) -> None:
         import mujoco
@@ -162,7 +161,7 @@ class Renderer:
         self._context = mujoco.MjrContext(self._model, mujoco.mjtFontScale.mjFONTSCALE_100)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
         if self._context.currentBuffer != mujoco.mjtFramebuffer.mjFB_OFFSCREEN:
-            raise Missing("OpenGL has no frame buffer off the screen")
+            raise Missing("OpenGL has no off-screen frame buffer")
         self._camera = mujoco.MjvCamera()
         self._camera.lookat[:] = camera["at"]
         for key in ("distance", "azimuth", "elevation"):
@@ -214,7 +213,7 @@ class Renderer:
 
 
 def png(pixels: Any) -> bytes:
-    """An image of 8 bits for each of three colours."""
+    """An image with 8 bits for each of three colours."""
     height, width, _ = pixels.shape
 
     def chunk(kind: bytes, data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""MuJoCo's pictures of films, from a process of its own (perflab.report.film.render)."""
+"""MuJoCo's pictures of films, from a separate process (perflab.report.film.render)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from perflab.results.film import Film
 
 SIZE = (480, 360)
 QUALITY = 66  # of JPEG
-LIMIT_S = 120.0  # for the pictures of one film; without them the page draws all itself
+LIMIT_S = 120.0  # for the pictures of one film; without them the page draws everything itself
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Rendered:
 
 
 def rendered(film: Film, instants_ns: Sequence[int], quality: int | None = QUALITY) -> Rendered:
-    """The film at these instants, as JPEG of this quality, or as PNG without one. Whatever happens to the other
-    process, the page is made without it."""
+    """The film at these instants, as JPEG of this quality, or as PNG without one. If the other process fails, the page
+    is made without these pictures."""
     asked = {
         "scene": scene_document(film.scene),
         "camera": camera(film),
@@ -43,11 +43,11 @@ def rendered(film: Film, instants_ns: Sequence[int], quality: int | None = QUALI
         )  # fmt: skip
         answers: list[Mapping[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return Rendered(missing=f"what draws them failed: {error}")
+        return Rendered(missing=f"rendering failed: {error}")
     missing = next((str(answer["missing"]) for answer in answers if "missing" in answer), None)
     if missing is None and (done.returncode != 0 or len(answers) != len(instants_ns)):
-        last = done.stderr.strip().splitlines()[-1:] or [f"it ended with status {done.returncode}"]
-        missing = f"what draws them failed: {last[0]}"
+        last = done.stderr.strip().splitlines()[-1:] or [f"it exited with status {done.returncode}"]
+        missing = f"rendering failed: {last[0]}"
     if missing is not None:
         return Rendered(missing=missing)
     return Rendered([str(a["picture"]) for a in answers], answers[0]["library"] if answers else None)

@@ -1,6 +1,6 @@
-r"""A run for a paper: tables and numbers as LaTeX, figures as PDF, and a document that shows all of it.
+r"""A run for a paper: tables and numbers as LaTeX, figures as PDF, and a document that shows everything.
 
-Every file of tables needs `booktabs` alone. What is printed comes from summary.json and manifest.json, as everywhere.
+Every file of tables needs only `booktabs`. All content comes from summary.json and manifest.json, as everywhere.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ Json = Mapping[str, Any]
 
 DOCUMENT, VALUES, FIGURES = "report.tex", "values.tex", "figures.tex"
 
-_HEAD = r"""% Written by perflab; it is written anew with the run. Needs \usepackage{booktabs}.
+_HEAD = r"""% Written by perflab; it will be overwritten. Needs \usepackage{booktabs}.
 % For two columns: \newcommand{\perflabfloat}{table*} before it is read.
 \providecommand{\perflabfloat}{table}
 """
-_HEAD_OF_FIGURES = r"""% Written by perflab; it is written anew with the run. Needs \usepackage{graphicx}.
+_HEAD_OF_FIGURES = r"""% Written by perflab; it will be overwritten. Needs \usepackage{graphicx}.
 \providecommand{\perflabfigure}{figure}
 """
-_HEAD_OF_VALUES = r"""% Written by perflab; it is written anew with the run. Needs no package.
+_HEAD_OF_VALUES = r"""% Written by perflab; it will be overwritten. Needs no package.
 """
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What one run has: sentences, the names of its files of tables, and what is in them."""
+    """The parts of one run: sentences, the names of its table files, and their content."""
 
     run: RunData
-    prefix: str  # of files and labels; empty where there is one run
+    prefix: str  # prefix of files and labels; empty for one run
     tables: dict[str, str]
 
 
 def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
-    """Writes everything into `folder`, which is made; the files in the order in which a reader wants them.
+    """Writes everything into `folder`, which is created; returns the files in reading order.
 
-    Files of an earlier call are replaced, others are left alone. Raises BadInput where there is nothing to tell or a
-    run is damaged, and PerflabError where the folder cannot be written.
+    Files of an earlier call are replaced, others are left alone. Raises BadInput if there are no results or a run is
+    damaged, and PerflabError if the folder cannot be written.
     """
     if not any(run.summary.results for run in runs):
         names = ", ".join(run.name for run in runs)
@@ -74,14 +74,14 @@ def write(runs: Sequence[RunData], folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PerflabError(f"cannot make {folder}: {error.strerror}; choose another place with --latex") from error
+        raise PerflabError(f"cannot create {folder}: {error.strerror}; choose another place with --latex") from error
     for name, content in files.items():
         whole_file.write(folder / name, content, "--latex")
     return [folder / name for name in files]
 
 
 def machine_file(inventory: Json) -> str:
-    """All that is known of a machine."""
+    """Everything known about a machine."""
     return _HEAD + machine(inventory, whole=True).floats(_label("tab", "machine"))
 
 
@@ -144,13 +144,13 @@ def _document(parts: Sequence[_Part], has_figures: bool) -> str:
 
 
 def _date(parts: Sequence[_Part]) -> str:
-    """Of the runs, not of the writing: the same run gives the same document."""
+    """The date of the runs, not of writing: the same run gives the same document."""
     days = {(p.run.manifest.created_utc or "")[:10] for p in parts} - {""}
     return escape(", ".join(sorted(days)))
 
 
 def _introduction(run: RunData) -> str:
-    """What was run, and first of all what is wrong with it."""
+    """What was run, beginning with what is wrong with it."""
     summary, manifest = run.summary, run.manifest
     sentences = []
     if wrong := _wrong(summary, manifest):
@@ -160,7 +160,7 @@ def _introduction(run: RunData) -> str:
     seconds = sorted({r.duration_s for r in found if r.duration_s})
     trials = sum(r.trials for r in found)
     of = f" of {' and '.join(format_duration(s) for s in seconds)}" if seconds else ""
-    # Each once: with other options it is listed again.
+    # Without duplicates: with other options it is listed again.
     middlewares = dict.fromkeys(f"{m.name} {m.version}" if m.version else m.name for m in manifest.middlewares)
     on = f" on {', '.join(middlewares)}" if middlewares else ""
     sentences.append(escape(f"{workloads}{on}: {'1 trial' if trials == 1 else f'{trials} trials'}{of}."))
@@ -201,7 +201,7 @@ def _findings(run: RunData) -> str:
 
 
 def pictures(runs: Sequence[RunData]) -> dict[str, Figure]:
-    """Everything that can be drawn of runs, in the order of a report, by the names of files."""
+    """Every available picture of runs, in the order of a report, by file name."""
     found: dict[str, Figure] = {}
     for figure in of_report(runs).figures:
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", figure.name)

@@ -1,7 +1,7 @@
-"""A table as LaTeX: booktabs, and nothing else that has to be loaded.
+"""A table as LaTeX that needs only booktabs.
 
-What is too wide is set as several tables below each other, with the names of the rows repeated; what is too long
-becomes several floats.
+A table that is too wide becomes several tables below each other, with the names of the rows repeated; one that is too
+long becomes several floats.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from perflab.quantity import NUMBER, Quantity, ends
 from perflab.report.latex.text import aligned, breakable, decimals, decimals_of, escape, number
 
 TEXT_PT = 468.0  # width of the text that a table may fill: A4 with margins of 2.2 cm
-LETTER_PT = 4.1  # of a mean letter or digit of \small
+LETTER_PT = 4.1  # of an average letter or digit of \small
 GAP_PT = 12.0  # between columns: twice \tabcolsep
-# Widths of a column of names beyond which its entries are broken into lines: the first one of those that need the
-# fewest tables below each other.
+# Widths of a column of names from which its entries are wrapped: the first one that needs the fewest tables below each
+# other.
 NAME_PTS = (150.0, 120.0, 95.0)
-MAX_LINES = 36  # of one float
+MAX_LINES = 36  # limit for one float
 
 # Environments that a paper may want instead: `\newcommand{\perflabfloat}{table*}` before a file is read.
 FLOAT = "perflabfloat"
@@ -30,7 +30,7 @@ FLOAT = "perflabfloat"
 
 @dataclass(frozen=True)
 class Value:
-    """A number with its interval, in the unit that it is written in."""
+    """A number with its interval, in a given unit."""
 
     value: float | None
     low: float | None = None
@@ -48,7 +48,7 @@ class Value:
         if self.low is not None and self.low == self.high:
             return decimals(self.value)
         places = decimals(self.value, self.low, self.high)
-        if self.low is not None and 0 < self.low < 1:  # not to be printed as 0
+        if self.low is not None and 0 < self.low < 1:  # must not be printed as 0
             places = max(places, decimals_of(self.low, 1))
         return max(places, self.quantity.decimals) if abs(self.value) < 9.995 else places
 
@@ -68,12 +68,12 @@ class Value:
 
 
 def own_decimals(value: float) -> int:
-    """How many decimals a number has, at most 6."""
+    """The number of decimals, at most 6."""
     return len(f"{value:.6f}".rstrip("0").partition(".")[2])
 
 
 def values_of(cells: Sequence[Cell], quantity: Quantity) -> tuple[list[Value], str]:
-    """Cells in one unit, and its name; those that have a quantity of their own are in units of their own."""
+    """Cells in one unit, and its name; cells with their own quantity have their own units."""
     numbers = [None if isinstance(cell.value, str) else cell.value for cell in cells]
     per, unit = quantity.scale(numbers)
     found = []
@@ -87,10 +87,10 @@ def values_of(cells: Sequence[Cell], quantity: Quantity) -> tuple[list[Value], s
 
 @dataclass(frozen=True)
 class _Set:
-    """A column as it is set."""
+    """A column as typeset."""
 
     head: tuple[str, str]  # and its unit
-    cells: Sequence[str]  # finished LaTeX; with their intervals, if there are any, in a column of their own
+    cells: Sequence[str]  # complete LaTeX; intervals, if any, have their own column
     spec: str
     width: float
     lines: Sequence[int]  # of each cell
@@ -98,7 +98,7 @@ class _Set:
     once: bool = False
 
     def body(self, rows: Sequence[int], begins: set[int]) -> list[str]:
-        """What repeats the row above is left empty, but in the first row, and in those that begin a group."""
+        """Cells that repeat the row above are left empty, except in the first row and in those that begin a group."""
         if not self.once:
             return [self.cells[row] for row in rows]
         return [
@@ -108,7 +108,7 @@ class _Set:
 
 
 def _set(column: Column[Any], cells: Sequence[Cell], limit: float, *, fills: bool = False) -> _Set:
-    """Words are broken where they are wider than `limit`, and where they fill a line."""
+    """Words are wrapped if they are wider than `limit`, and if they fill a line."""
     if column.quantity.scales:
         return _numbers(column, cells)
     if column.quantity.numeric or any(cell.depth for cell in cells):
@@ -135,7 +135,7 @@ def _word(cell: Cell, *, broken: bool) -> str:
 
 
 def _numbers(column: Column[Any], cells: Sequence[Cell]) -> _Set:
-    """Aligned at their decimal points."""
+    """Aligned at the decimal points."""
     values, unit = values_of(cells, column.quantity)
     texts, intervals = zip(*(value.texts() for value in values), strict=True)
     numbers = aligned([(text, value.places) for text, value in zip(texts, values, strict=True)])
@@ -151,8 +151,7 @@ def _numbers(column: Column[Any], cells: Sequence[Cell]) -> _Set:
 
 @dataclass(frozen=True)
 class Table:
-    """A table that was declared once, for a paper: the columns that matter most, `most` of them. `said` is its caption
-    in plain words."""
+    """A declared table, for a paper: the `most` most important columns. `said` is its caption in plain words."""
 
     declared: AnyTable
     said: str
@@ -160,7 +159,7 @@ class Table:
 
     @property
     def name(self) -> str:
-        """Of its file."""
+        """Name of its file."""
         return self.declared.name
 
     @property
@@ -194,8 +193,8 @@ class Table:
         return {i: name for i, name in enumerate(names) if i == 0 or name != names[i - 1]}
 
     def _panels(self) -> list[list[_Set]]:
-        """The columns that are set beside each other, each time with the first one: in as few tables as possible, and
-        these about equally wide."""
+        """The columns of each of the tables side by side, all with the first column: as few tables as possible, about
+        equally wide."""
         filled = self.declared.filled()
         ranked = sorted((column.rank, place) for place, (column, _) in enumerate(filled) if column.rank is not None)
         kept = sorted(place for _, place in ranked[: self.most])
@@ -205,7 +204,7 @@ class Table:
             sets = [_set(column, cells, limit) for column, cells in columns]
             if any(column.quantity.numeric for column, _ in columns):
                 return sets
-            rest = TEXT_PT - sum(one.width for one in sets[:-1])  # words alone: the last column fills the line
+            rest = TEXT_PT - sum(one.width for one in sets[:-1])  # only words: the last column fills the line
             return [*sets[:-1], _set(*columns[-1], rest - GAP_PT, fills=True)]
 
         broken = [_broken(made(limit), TEXT_PT) for limit in NAME_PTS]
@@ -217,7 +216,7 @@ class Table:
         return panels
 
     def _parts(self, panels: Sequence[Sequence[_Set]], starts: Sequence[int]) -> list[list[int]]:
-        """Rows of each float: groups stay together where they fit."""
+        """Rows of each float: groups stay together if they fit."""
         height = len(self.declared.rows)
         lines = [sum(max(one.lines[row] for one in panel) for panel in panels) for row in range(height)]
         parts: list[list[int]] = [[]]
@@ -238,7 +237,7 @@ class Table:
 def _tabular(rows: Sequence[int], columns: Sequence[_Set], begins: dict[int, str]) -> str:
     heads = [" & ".join(line) + r" \\" for line in zip(*(column.head for column in columns), strict=True)]
     bodies = [column.body(rows, set(begins)) for column in columns]
-    end = r" \tabularnewline" if columns[-1].spec.startswith("p") else r" \\"  # \raggedright has another \\
+    end = r" \tabularnewline" if columns[-1].spec.startswith("p") else r" \\"  # \raggedright redefines \\
     body: list[str] = []
     for place, row in enumerate(rows):
         group = next(begins[start] for start in sorted(begins, reverse=True) if start <= row)
@@ -282,7 +281,7 @@ def _broken(columns: Sequence[_Set], width: float) -> list[list[_Set]]:
 
 
 def printed(latex: str) -> int:
-    """About how many letters of a cell are printed."""
+    """Approximate number of printed letters of a cell."""
     text = re.sub(r"\\phantom\{([^}]*)\}", r"\1", latex)
     text = re.sub(r"\\[A-Za-z]+\{\}|\\(ensuremath|textbf|emph|mbox)\{\\?", "", text)
     text = re.sub(r"\\[A-Za-z]+", "x", text)

@@ -1,4 +1,4 @@
-"""The tables of a run for papers, each with what stands above it."""
+"""The tables of a run for papers, each with its caption."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_COSTS = 8  # columns that fit a page
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Those in which something stands."""
+    """The tables that are not empty."""
     made = (_results, _outcomes, _floors, _objectives, _comparisons, of_curves, of_costs, _breaking_points, _conditions)
     return [table for make in made for table in make(summary) if table.declared.rows]
 
@@ -33,25 +33,25 @@ def _results(summary: Summary) -> Iterator[Table]:
     table, level = treatments(summary), format_confidence(confidence_of(summary))
     workloads = listed(list(dict.fromkeys(row.entering.result.workload for row in table.rows)))
     medians = [median_of(row.entering, metric) for row in table.rows for metric in metrics_of(summary)]
-    between = "; there are too few trials for intervals of them"
+    between = "; there are too few trials for their intervals"
     if any(median is not None and median.low is not None for median in medians):
         between = f" with {level} intervals in brackets"
     yield Table(
         table,
-        f"{workloads}: median over trials{between}. Success: trials that met all criteria of those that count, with "
-        f"Wilson's {level} interval.",
+        f"{workloads}: median over trials{between}. Success: trials that met all criteria, of those that count, "
+        f"with Wilson's {level} interval.",
     )
 
 
 def _outcomes(summary: Summary) -> Iterator[Table]:
     for table in outcomes.tables(_named(summary)):
         level = format_confidence(outcomes.LEVEL)
-        words = f"What became of the trials that were judged, with Wilson's {level} intervals."
+        words = f"Outcomes of the judged trials, with Wilson's {level} intervals."
         yield Table(replace(table, notes=()), words)
 
 
 def _objectives(summary: Summary) -> Iterator[Table]:
-    """Extra trials as well: most traced ones are."""
+    """Including extra trials: most traced ones are."""
     named = [Of(result, name) for result, name in zip(summary.results, labels(summary.results), strict=True)]
     for table in objectives.tables(named):
         yield Table(replace(table, notes=()), f"{table.title}. {'; '.join(note.rstrip('.') for note in table.notes)}.")
@@ -59,7 +59,7 @@ def _objectives(summary: Summary) -> Iterator[Table]:
 
 def _floors(summary: Summary) -> Iterator[Table]:
     for table in floors.tables(_named(summary)):
-        said = "Times against their floor, which was observed in the same trials."
+        said = "Times compared with their floor, which was observed in the same trials."
         yield Table(replace(table, notes=()), f"{said} {table.notes[0]}")
 
 
@@ -73,8 +73,8 @@ def _comparisons(summary: Summary) -> Iterator[Table]:
     if (findings := summary.findings) is not None:
         yield Table(
             comparisons(summary),
-            f"Differences, one value per trial: of times and resources a factor, of counts and shares a difference, "
-            f"each with an interval; all {findings.family_size} of them hold together with "
+            "Differences, one value per trial: for times and resources a factor, for counts and shares a "
+            f"difference, each with an interval; all {findings.family_size} of them hold simultaneously with "
             f"{format_confidence(confidence_of(summary))} confidence, and p is corrected likewise. No difference: none "
             f"larger than {100 * findings.margin:.3g} % is shown.",
         )
@@ -94,20 +94,20 @@ def of_curves(summary: Summary) -> Iterator[Table]:
         )
         yield Table(
             table,
-            f"{curve.factor} ({curve.place}): median over trials with {level} intervals at each level, "
-            f"and trials that succeeded with Wilson's {of_success} interval.",
+            f"{curve.factor} ({curve.place}): median over trials with {level} intervals at each level, and "
+            f"successful trials with Wilson's {of_success} interval.",
         )
     for factor in dict.fromkeys(curve.factor for curve in found):
         above = curves.above_floors([curve for curve in found if curve.factor == factor], "")
         if above is not None:
-            yield Table(above, f"Over {factor}, how many times a floor each variant is.")
+            yield Table(above, f"Over {factor}, each variant as a multiple of a floor.")
 
 
 def of_costs(summary: Summary) -> Iterator[Table]:
-    """The costs, the families and the phases of a run that is about executors; those that it has."""
+    """The costs, families and phases of a run about executors, as far as it has them."""
     for table in costs.tables(summary):
         workload = costs.shown(summary)[0].workload
-        said = f"{workload}: what executors cost, medians over trials." if table.title == costs.TITLE else table.title
+        said = f"{workload}: costs of executors, medians over trials." if table.title == costs.TITLE else table.title
         yield Table(table, f"{said.removesuffix('.')}.", MOST_COSTS)
 
 
@@ -116,25 +116,25 @@ def _breaking_points(summary: Summary) -> Iterator[Table]:
     words = f", with its {listed([format_confidence(lv) for lv in levels])} interval" if levels else ""
     yield Table(
         curves.breaking_points(summary.breaking_points),
-        "Breaking points: the level of the factor at which the share of trials that meet the criterion falls to the "
-        f"one given{words}. Only valid trials count.",
+        "Breaking points: the level of the factor at which the share of trials that meet the criterion falls to "
+        f"the given one{words}. Only valid trials count.",
     )
 
 
 def _conditions(summary: Summary) -> Iterator[Table]:
     yield Table(
         conditions(summary),
-        "Conditions: what was promised, and what the kernel or the receivers saw: median over trials, and in "
-        "brackets the smallest and largest of them.",
+        "Conditions: promised values, and those measured by the kernel or the receivers: median over trials, with "
+        "the smallest and largest in brackets.",
     )
 
 
-# Too long for a table in a paper, and of no meaning to its readers; `perflab inventory` and the manifest have them.
+# Too long for a table in a paper, and meaningless to its readers; `perflab inventory` and the manifest have them.
 _LEFT_OUT = ("kernel build", "kernel command line", "Python packages")
 
 
 def machine(found: Json, *, whole: bool = False) -> Table:
-    """A machine and its software, without what nobody could find out."""
+    """A machine and its software, without what could not be determined."""
     table = inventory.table(found)
     known = [row for row in table.rows if row.value is not None and (whole or row.label not in _LEFT_OUT)]
     return Table(replace(table, name="machine", rows=known), "Machine and software.")

@@ -1,4 +1,4 @@
-"""Text and numbers for LaTeX: what any LaTeX with the usual fonts prints, whatever a name has in it."""
+"""Text and numbers for LaTeX: printable by any LaTeX with the usual fonts, whatever characters a name has."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-# Of OT1, LaTeX's own encoding, too: there < > | and " are other glyphs, and -- is a dash.
+# Also in OT1, LaTeX's default encoding: there < > | and " are other glyphs, and -- is a dash.
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -77,13 +77,13 @@ _GREEK = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu", "nu", "xi",
     "pi", "rho", "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega",
 )  # fmt: skip
-# After these a long name may be broken.
+# A long name may be broken after these.
 _BREAKS = "_=+,/:.;"
 LONG_WORD = 14
 
 
 def escape(text: object) -> str:
-    """Any text as LaTeX prints it. What LaTeX's own fonts lack stands as its number, "[U+4E2D]".
+    """Any text as LaTeX prints it. A character that LaTeX's own fonts lack is written as its number, "[U+4E2D]".
 
     >>> escape("cpu_load: 80 % & 45 µs")
     'cpu\\\\_load: 80\\\\,\\\\% \\\\& 45 \\\\ensuremath{\\\\mu}s'
@@ -106,14 +106,14 @@ def breakable(text: object) -> str:
 
 
 def _percent(latex: str) -> str:
-    """A thin space before the sign, at which no line ends."""
+    """A thin space before the sign, without a line break."""
     return re.sub(r"(?<=[0-9\])]) (?=\\%)", r"\\,", latex)
 
 
 def _with_breaks(word: str) -> str:
     parts, start = [], 0
     for i, letter in enumerate(word):
-        # Not within a number, nor where another such letter follows.
+        # Not within a number, nor before another such letter.
         if letter in _BREAKS and i + 1 < len(word) and word[i + 1] not in _BREAKS and not _in_number(word, i):
             parts.append(escape(word[start : i + 1]))
             start = i + 1
@@ -163,7 +163,7 @@ def decimals(value: float, low: float | None = None, high: float | None = None) 
 
 
 def decimals_of(size: float, digits: int) -> int:
-    """How many decimals show so many digits of a number."""
+    """How many decimals show this many digits of a number."""
     if not size or not math.isfinite(size):
         return 0
     first = math.floor(math.log10(abs(size)))
@@ -173,7 +173,7 @@ def decimals_of(size: float, digits: int) -> int:
 
 
 def number(value: float, places: int) -> str:
-    """With so many decimals, thousands apart by a thin space, and a true minus.
+    """With this many decimals, thousands separated by a thin space, and a true minus.
 
     >>> number(12345.678, 1)
     '12\\\\,345.7'
@@ -189,7 +189,7 @@ def number(value: float, places: int) -> str:
 
 
 def aligned(texts: Sequence[tuple[str, int]]) -> list[str]:
-    """Numbers with their decimals, filled up on the right so that their points stand below each other."""
+    """Numbers with their decimals, padded on the right to align their points."""
     most = max((places for _, places in texts), default=0)
     return [text + _filled(most, places) if text else "" for text, places in texts]
 

@@ -1,7 +1,7 @@
-r"""Numbers by name: `\perflab{cpu_load/latency.p99}` in a paper stays true when the run is repeated.
+r"""Numbers by name: `\perflab{cpu_load/latency.p99}` in a paper stays correct when the run is repeated.
 
-A name is treatment/metric, after the variant where there are several of them. Names with /low, /high, /interval and /n
-say more of it; effect, p and verdict are those of the comparison with the baseline.
+A name is treatment/metric, after the variant if there are several variants. Names with /low, /high, /interval and /n
+have the details; effect, p and verdict are those of the comparison with the baseline.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COMMANDS = r"""% \perflab{NAME} prints a number of the list below, and complains
 \providecommand{\perflabvalue}[2]{%
   \expandafter\def\csname perflab@\detokenize{#1}\endcsname{#2}}
 """
-# A name of these letters alone is read alike by every LaTeX.
+# A name with only these letters means the same in every LaTeX.
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.,=+:/@-]+")
 
 
@@ -88,8 +88,8 @@ def _of_result(name: str, result: Entering, metrics: list[Metric], level: float)
 
 
 def _of_cell(name: str, cell: Cell, quantity: Quantity, *, ends: bool = False) -> Iterator[tuple[str, str]]:
-    """The number in a unit that suits it, with its interval; `ends` are added with the decimals of the number, so that
-    they can stand beside it."""
+    """The number in a suitable unit, with its interval; `ends` are added with the number's decimals, for printing
+    beside it."""
     (value,), unit = values_of([cell], cell.quantity or quantity)
     of_unit = {"": "", "%": r"\,\%", "×": escape("×")}.get(unit, f"~{escape(unit)}")
     text, interval = value.texts()

@@ -1,1 +1,1 @@
-"""The report of runs as one HTML page: what stands in it, section by section, and the page."""
+"""The report of runs as one HTML page: its content, section by section, and the page."""

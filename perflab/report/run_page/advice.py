@@ -1,4 +1,4 @@
-"""What a run says about priorities: which assignment of threads avoids that trials fail, and how to have it."""
+"""What a run says about priorities: which assignment of threads prevents failed trials, and how to apply it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from perflab.statistics.advice import advise, can_advise
 
 
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """Of runs with assignments as a factor beside a program that takes the CPU."""
+    """For runs with assignments as a factor under a program that takes the CPU."""
     for run, heading in each(runs):
         if not can_advise(run.summary):
             continue
@@ -27,5 +27,5 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
                 for snippet in snippets(situation)
                 for block in (Text(snippet.title), Source(snippet.text, snippet.title), Items(snippet.notes))
             ]
-            yield Fold("How to have it", copied, on_paper=False)
+            yield Fold("How to apply it", copied, on_paper=False)
         yield from paragraphs(notes(advice), "faint")

@@ -1,4 +1,4 @@
-"""What a section of a report is made of, from top to bottom; perflab/pages/sections.html writes each of these."""
+"""The elements of a section, from top to bottom; perflab/pages/sections.html renders each of these."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Facts = Sequence[tuple[str, object]]  # names with values; those without a value
 
 @dataclass(frozen=True)
 class Heading:
-    """With how it was judged, where it was."""
+    """With its judgement, if there is one."""
 
     text: str
     level: int = 3
@@ -33,7 +33,7 @@ class Heading:
 @dataclass(frozen=True)
 class Text:
     words: str
-    tone: str = ""  # or another class of style
+    tone: str = ""  # or another style class
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Known:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence, the detail behind it, and what kind of statement it is."""
+    """A sentence, its details, and the kind of statement."""
 
     sign: str
     kind: str
     tone: Tone
     words: str
     detail: str = ""
-    key: str = ""  # that a link may lead to
+    key: str = ""  # target of links
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Statements:
 
 @dataclass(frozen=True)
 class Box:
-    """What must be read before all else, and what is folded behind it."""
+    """What must be read first, and the folded details."""
 
     heading: str
     texts: Sequence[str]
@@ -75,8 +75,8 @@ class Box:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table; of more rows than `long` the first are shown until the rest is asked for. Who cannot see what is around
-    it is told what it is `called`. Without `sorts` it is all there, and stays in its order."""
+    """A table; with more rows than `long`, only the first are shown until the rest is requested. `called` is the name
+    for screen readers. Without `sorts` it is shown completely, in its order."""
 
     table: AnyTable
     called: str = ""
@@ -86,8 +86,8 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Effects:
-    """A table with intervals that are drawn on one axis, which has `ticks` as places from 0 to 1. The first rows are
-    shown; the others are asked for."""
+    """A table with intervals that are drawn on one axis, which has `ticks` as positions from 0 to 1. The first rows are
+    shown, the others on request."""
 
     table: AnyTable
     ticks: Ticks
@@ -97,7 +97,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether to trust a run, which is `called` so where there are several."""
+    """Whether to trust a run, with the name `called` if there are several."""
 
     trust: Trust
     called: str = ""
@@ -105,7 +105,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Source:
-    """Text as it was written, to be copied."""
+    """Text as written, for copying."""
 
     text: str
     what: str
@@ -113,7 +113,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Fold:
-    """What is folded, unless it is empty. On paper it is open, unless what it holds is said in short elsewhere."""
+    """Folded content, unless it is empty. It is open on paper, unless its content is summarised elsewhere."""
 
     summary: str
     blocks: Sequence[Block]
@@ -122,11 +122,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class Group:
-    """What belongs together, by the name of its style."""
+    """Related elements, by the name of their style."""
 
     name: str
     blocks: Sequence[Block]
-    key: str = ""  # that a link may lead to
+    key: str = ""  # target of links
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Flame:
 
 @dataclass(frozen=True)
 class Still:
-    """A picture of a film, and of what it is."""
+    """A picture of a film, and its subject."""
 
     source: str
     words: str
@@ -148,7 +148,7 @@ class Still:
 
 @dataclass(frozen=True)
 class Movie:
-    """A film of a trial: how it ended, some pictures of it, and what the page's player shows (packed)."""
+    """A film of a trial: its outcome, some pictures of it, and the data of the page's player (packed)."""
 
     key: str
     title: str
@@ -163,14 +163,14 @@ class Movie:
 
 @dataclass(frozen=True)
 class Scenes:
-    """What the films of a page have in common, packed."""
+    """The common data of a page's films, packed."""
 
     data: str
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that is written already."""
+    """A figure that is rendered already."""
 
     markup: Markup
 
@@ -186,5 +186,5 @@ def paragraphs(texts: Iterable[str], tone: str = "") -> Iterator[Text]:
 
 
 def each(runs: Sequence[ReportRun]) -> Iterator[tuple[ReportRun, list[Heading]]]:
-    """Every run, with its name as a heading where there are several."""
+    """Every run, with its name as a heading if there are several."""
     return ((run, [Heading(run.name)] if len(runs) > 1 else []) for run in runs)

@@ -14,9 +14,9 @@ from perflab.units import NS_PER_S, format_duration
 
 
 def condition_in_words(label: str, parameters: object) -> str:
-    """ "4 × 80 % CPU load"; of a condition that is not known here, or that lacks a parameter, its label.
+    """ "4 × 80 % CPU load"; the label of a condition that is unknown here, or that lacks a parameter.
 
-    A parameter of another kind than the condition writes makes a trial.json damaged, which is said.
+    A parameter of an unexpected type means that trial.json is damaged, which is reported.
     """
     kind = PARTS.get(label) or PARTS.get(label.rpartition("_")[0])  # a trial may have several of a kind
     if kind is None or kind.words is None or not isinstance(parameters, Mapping):
@@ -30,7 +30,7 @@ def condition_in_words(label: str, parameters: object) -> str:
 
 
 def treatment_in_words(result: Circumstances) -> str:
-    """ "4 × 80 % CPU load and pinning to 1 CPU"; the treatment's name where it was given one. "" of a baseline."""
+    """ "4 × 80 % CPU load and pinning to 1 CPU"; the treatment's name if it was given one. "" of a baseline."""
     if not result.is_disturbed:
         return ""
     given = result.condition_parameters
@@ -41,7 +41,7 @@ def treatment_in_words(result: Circumstances) -> str:
 
 
 def in_words(results: Sequence[Circumstances]) -> dict[str, str]:
-    """By the names of treatments what to call them; where two would be called alike, with their names."""
+    """Descriptions by treatment name; ambiguous ones include the name."""
     words = {r.label: treatment_in_words(r) for r in results}
     counts: dict[str, int] = {}
     for text in words.values():
@@ -58,7 +58,7 @@ def size(metric: Metric, comparison: Comparison) -> str:
 def change(metric: Metric, comparison: Comparison, *, between: bool = False) -> str:
     """ "latency p99 rose 2.1× [1.8, 2.5]", "lost rose: +12 [+3, +20]".
 
-    `between` two that are there at once nothing rises: "latency p99 is 2.1× [1.8, 2.5]".
+    `between` two results that exist at the same time nothing rises: "latency p99 is 2.1× [1.8, 2.5]".
     """
     higher = comparison.verdict == "higher"
     value = comparison.estimate.value
@@ -72,7 +72,7 @@ def change(metric: Metric, comparison: Comparison, *, between: bool = False) -> 
 
 
 def from_to(metric: Metric, comparison: Comparison, *, between: bool = False) -> str:
-    """ "from 502 µs to 893 µs", the medians; "893 µs against 502 µs" between two; empty where one is not known."""
+    """ "from 502 µs to 893 µs", the medians; "893 µs against 502 µs" between two; empty if one is unknown."""
     baseline, treatment = comparison.baseline.median.value, comparison.treatment.median.value
     if baseline is None or treatment is None:
         return ""
@@ -92,7 +92,7 @@ def certainty(comparison: Comparison) -> str:
 
 
 def p_of(comparison: Comparison) -> str:
-    """ "p = 0.001 for 12 comparisons together", that of the test which decides; empty where there is none."""
+    """ "p = 0.001 for 12 comparisons together", of the deciding test; empty if there is none."""
     p = comparison.p_adjusted
     if comparison.verdict == "equivalent":
         p = None if comparison.equivalence is None else comparison.equivalence.p_adjusted
@@ -121,6 +121,6 @@ def plain(value: object) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital letter, unless it begins with a word that is a name alone, and with an end."""
+    """With a capital letter, unless it begins with a name, and with a full stop."""
     text = text[:1].upper() + text[1:] if text[:1].islower() and " " in text else text
     return text if text.endswith((".", "?", "!")) else f"{text}."

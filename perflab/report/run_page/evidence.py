@@ -1,4 +1,4 @@
-"""Whether the conditions held: what each promised beside what it achieved, over all trials."""
+"""Whether the conditions held: promised and achieved values of each, over all trials."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from perflab.report.runs import ReportRun, of_all
 from perflab.units import format_bytes, format_duration, format_time, numbered
 
 Json = Mapping[str, Any]
-# A figure: its name, what was promised, the median and the range of what was achieved.
+# A figure: its name, the promise, the median and the range of the achieved values.
 Texts = tuple[str, str, str, str]
 
-MOST_BLOCKS = 6  # of conditions; of more there is an overview
+MOST_BLOCKS = 6  # number of conditions; with more there is an overview
 MOST_NOTES = 2
 HELD: dict[bool, tuple[str, Tone]] = {True: ("✔", "good"), False: ("✖", "bad")}
 
@@ -30,7 +30,7 @@ class _Held:
 
     condition: str
     result: str
-    words: str  # what the condition is
+    words: str  # description of the condition
     entries: Sequence[Json]
 
     @property
@@ -47,7 +47,7 @@ class _Held:
 
 
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """Of each run every condition. Where there are many those that failed come first, and a table of all."""
+    """Every condition of each run. If there are many, those that failed come first, and a table of all."""
     for run, heading in each(runs):
         held = _held(run)
         if not held:
@@ -90,7 +90,7 @@ def _condition(held: _Held) -> Iterator[Block]:
         for note in (*(entry.get("notes") or ()), *([entry["note"]] if entry.get("note") else [])):
             counts[str(note)] = counts.get(str(note), 0) + 1
     notes = [f"{note}{f' ({count} of {n} trials)' if n > 1 else ''}" for note, count in counts.items()]
-    folded = notes if len(notes) > MOST_NOTES else []  # what each trial says in other words is for who looks closer
+    folded = notes if len(notes) > MOST_NOTES else []  # the wording of single trials is in the details
     rows = observed(*([e.get(side) or {} for e in held.entries] for side in ("promised", "achieved")))
     yield Group(
         "condition",
@@ -113,7 +113,7 @@ def _condition(held: _Held) -> Iterator[Block]:
     )
 
 
-# -- what counts of the evidence --------------------------------------------------------------------------------------
+# -- the important evidence ------------------------------------------------------------------------------------------
 
 
 def _cell(quantity: Quantity, value: float | None) -> Cell:
@@ -134,7 +134,7 @@ _QUANTITIES: list[Column[Quantity]] = [
 
 
 def _of_first(column: Column[Quantity]) -> Column[_Held]:
-    """What a column says of the first quantity that counts."""
+    """The cell of a column for the most important quantity."""
     return Column(
         column.name,
         column.header,
@@ -157,14 +157,14 @@ _OVERVIEW: list[Column[_Held]] = [
 ]
 
 
-# -- everything else in it --------------------------------------------------------------------------------------------
+# -- all other evidence ----------------------------------------------------------------------------------------------
 
 
 def _in(unit: str) -> Callable[[float], str]:
     return lambda value: f"{plain(value)} {unit}"
 
 
-# By the end of a key, how its number is written, and whether that end leaves the name. The first one that fits counts.
+# By the suffix of a key, how its number is written, and whether the suffix is dropped. The first match counts.
 _FORMS: tuple[tuple[str, Callable[[float], str], bool], ...] = (
     ("megabytes_per_s", _in("MB/s"), True),
     ("_mb_per_s", _in("MB/s"), True),
@@ -196,9 +196,9 @@ _EVERYTHING: list[Column[Texts]] = [
 
 
 def observed(promised: Sequence[Json], achieved: Sequence[Json]) -> list[Texts]:
-    """A row per figure: its name, what was promised, the median of what was achieved, and the range over trials.
+    """A row per figure: its name, the promise, the median of the achieved values, and their range over trials.
 
-    Figures of both come first. Lists of numbers (per second, per thread) are taken as their values together.
+    Figures of both sides come first. Lists of numbers (per second, per thread) are merged.
     """
     wanted = dict(_flat(promised[0])) if promised else {}
     known = [dict(_flat(one)) for one in achieved]
@@ -217,7 +217,7 @@ def observed(promised: Sequence[Json], achieved: Sequence[Json]) -> list[Texts]:
 
 
 def _flat(document: Json, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Members of members as "name: member"; what is a list of objects is left to trial.json."""
+    """Nested members as "name: member"; lists of objects are only in trial.json."""
     for key, value in document.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}: ")

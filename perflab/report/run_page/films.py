@@ -1,4 +1,4 @@
-"""Watching trials: films of some of them, drawn by the page, and MuJoCo's pictures where this machine can make them."""
+"""Films of some trials, drawn by the page, and MuJoCo's pictures if this machine can render them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from perflab.results.outcome import SUCCESS
 from perflab.units import NS_PER_S, listed
 
 MANY, FEW = 24, 4  # pictures of a film
-MOST_BYTES = 600_000  # of all pictures of a page; films beyond have few
+MOST_BYTES = 600_000  # limit for all pictures of a page; further films have few
 A_PICTURE = 12_000  # bytes, about
-FAILED_AFTER_NS = NS_PER_S // 20  # when a failure is pictured
+FAILED_AFTER_NS = NS_PER_S // 20  # when a failure is shown
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
             continue
         if not told:
             yield Text(
-                "Of each film below the page draws the robot from what its programs recorded: positions of the joints "
-                "50 times a second, plans, moments. Dashed is what was planned, solid what was done."
+                "For each film below, the page draws the robot from the records of its programs: joint positions "
+                "50 times a second, plans, moments. Dashed lines are planned, solid ones actual."
             )
             told = True
         yield from heading
@@ -74,7 +74,7 @@ def _movie(
     film, trial = one.film, one.trial
     frames = [[document.seconds(film, at_ns), picture] for at_ns, picture in sorted(pictures.items())]
     if len(frames) <= len(keys):
-        frames = []  # they stand below it
+        frames = []  # they are below it
     data = {
         "scene": scene,
         "film": document.document(film, one.occupancy),
@@ -90,11 +90,11 @@ def _movie(
     left_out = [name for name, of in _series(film) if of.left_out]
     notes = [f"Rows of {listed(left_out)} were left out: there was no room for them."] if left_out else []
     if drawn.library is not None:
-        made = f"The pictures above are MuJoCo's, by {_LIBRARIES[drawn.library]}; the film is drawn by this page."
-        notes.append(f"{made} It can show MuJoCo's {len(frames)} pictures in its place." if frames else made)
+        made = f"The pictures above are MuJoCo's, by {_LIBRARIES[drawn.library]}; this page draws the film."
+        notes.append(f"{made} It can show MuJoCo's {len(frames)} pictures instead." if frames else made)
     else:
         notes.append(
-            f"The film is drawn by this page from the robot's meshes; MuJoCo has no pictures of it: {drawn.missing}."
+            f"This page draws the film from the robot's meshes; MuJoCo has no pictures of it: {drawn.missing}."
         )
     name = f"{run.name}: {one.label}" if several else one.label
     good = trial.outcome == SUCCESS
@@ -123,7 +123,7 @@ def _series(film: Film) -> Iterator[tuple[str, Any]]:
 
 
 def _instants(film: Film, many: int) -> tuple[list[_Instant], list[int]]:
-    """Those that stand below a film, and all of which there are pictures: as much motion lies between any two."""
+    """The pictures below a film, and all pictures: with equal amounts of motion between any two."""
     way, at_ns = document.moved(film), film.joints.at_ns
     plan_ns = document.begins_to_go(film)
     first = min(len(at_ns) - 1, bisect.bisect_left(at_ns, plan_ns))
@@ -131,7 +131,7 @@ def _instants(film: Film, many: int) -> tuple[list[_Instant], list[int]]:
     failure = film.failure
     keys = [_Instant(at_ns[first], "the plan is ready" if film.plans else "the beginning")]
     if way[-1] - way[first] > document.APART:
-        keys.append(_Instant(at_ns[min(half, len(at_ns) - 1)], "half of the way"))
+        keys.append(_Instant(at_ns[min(half, len(at_ns) - 1)], "half of the path"))
     if failure is not None:
         then = min(film.end_ns, failure.at_ns + FAILED_AFTER_NS)
         keys.append(_Instant(then, failure.words))

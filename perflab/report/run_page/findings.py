@@ -1,4 +1,4 @@
-"""What a reader must know first, and then what the trials show, in words with intervals and numbers of trials."""
+"""Warnings, and then what the trials show, in words with intervals and numbers of trials."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ from perflab.units import format_count, plural
 
 MAX_CLAIMS = 10  # the others are folded
 
-DIFFERS = "differs"  # between levels, and neither up nor down over all of them
+DIFFERS = "differs"  # between levels, with no overall direction
 
-# Sign, word and tone of each kind of statement. Remarks of the summary that are none of these are said anew, or stand
-# with the quality of the data.
+# Sign, word and tone of each kind of statement. Remarks of the summary other than these are rephrased, or shown with
+# the quality of the data.
 _KINDS: dict[str, tuple[str, str, Tone]] = {
     "failed": ("✖", "failed", "bad"),
     "found": ("⊥", "breaking point", "bad"),
@@ -76,22 +76,20 @@ _KINDS: dict[str, tuple[str, str, Tone]] = {
 _REMARKS = (MITIGATION, "spread", "carry_over", "same_seed", SAME_EVERYWHERE)
 OF_QUALITY = ("missing", "unused", "lattice", "outliers", "observer")
 
-# Between what is said of figures without a difference and the figures.
+# Separator between a statement on figures without a difference and the figures.
 _JOINTS = {"equivalent": " in", "below_noise_floor": ":", "not_shown": " in", "too_few_trials": "; seen were"}
-NOT_INTERLEAVED = (
-    "The runs were not interleaved: whatever changed on the machine between them is in these differences, too."
-)
+NOT_INTERLEAVED = "The runs were not interleaved: changes of the machine between them are in these differences, too."
 
 
 def _statement(kind: str, words: str, detail: str = "", key: str = "") -> Statement:
     return Statement(*_KINDS[kind], words, detail, key)
 
 
-# ---- what must be said first
+# ---- warnings
 
 
 def first(runs: Sequence[ReportRun]) -> Iterator[Box]:
-    """Of runs that are not whole, and of files that are damaged."""
+    """For incomplete runs, and damaged files."""
     for run in runs:
         where = f"{run.name}: " if len(runs) > 1 else ""
         notes = [note for note in run.notes if note != run.manifest.rough]  # which is a reason not to trust it
@@ -106,16 +104,16 @@ def _not_whole(run: ReportRun) -> str:
     n = run.ended
     here = f"{n}{of} trials are here." if of or n != 1 else "1 trial is here."
     if run.is_running:
-        return f"This run is still going on: {here}"
+        return f"This run is still in progress: {here}"
     during = f" during trial {run.interrupted[-1].trial}" if run.interrupted else ""
     return (
-        f"This run was ended before it was complete{during}: {here} "
-        f"`perflab {run.verb} --resume {shlex.quote(run.data.path.resolve().name)}` goes on with the rest."
+        f"This run was ended before it was complete{during}: {here} `perflab {run.verb} --resume "
+        f"{shlex.quote(run.data.path.resolve().name)}` continues it."
     )
 
 
 def verdict(runs: Sequence[ReportRun]) -> str:
-    """One line: how many trials, with which outcomes, and what was found."""
+    """One line: the number of trials, their outcomes, and the findings."""
     outcomes = Outcomes.together([result.outcomes for run in runs for result in run.results])
     total = outcomes.total
     if not total:
@@ -135,7 +133,7 @@ def verdict(runs: Sequence[ReportRun]) -> str:
         found = _counted(
             ((worse, "worse"), (better, "better"), (none, "without a difference that matters"), (rest, "undecided"))
         )
-        which = plural(len(comparisons), "comparison") + (" of single levels" if curves else "")
+        which = plural(len(comparisons), "comparison") + (" at single levels" if curves else "")
         said.append(f"Of {which} {'none decided' if rest == len(comparisons) else found}")
     return ". ".join(said) + "."
 
@@ -159,7 +157,7 @@ def _beside(reference: ReportRun, run: ReportRun) -> str:
         if (c := one.comparison).constant is None
     ]
     counts = {word: verdicts.count(word) for word in dict.fromkeys(word for _, word, _ in VERDICTS.values())}
-    return f"{head}: {_counted((n, word) for word, n in counts.items()) or 'all alike in every trial'}"
+    return f"{head}: {_counted((n, word) for word, n in counts.items()) or 'identical in every trial'}"
 
 
 def _counted(found: Iterable[tuple[int, str]]) -> str:
@@ -167,7 +165,7 @@ def _counted(found: Iterable[tuple[int, str]]) -> str:
 
 
 def _courses(curves: Sequence[Curve]) -> list[str]:
-    """ "Over `message_flood.rate` worse: latency p50, latency p99"; of several variants those of any of them."""
+    """ "Over `message_flood.rate` worse: latency p50, latency p99"; for several variants, those of any of them."""
     said = []
     for factor in dict.fromkeys(curve.factor for curve in curves):
         by_kind: dict[str, dict[str, None]] = {WORSE: {}, BETTER: {}, DIFFERS: {}}
@@ -181,11 +179,11 @@ def _courses(curves: Sequence[Curve]) -> list[str]:
     return said
 
 
-# ---- what is claimed
+# ---- claims
 
 
 def claimed(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """The claims that each run tests: whether they hold, and what that rests on."""
+    """The claims that each run tests: whether they hold, and the evidence."""
     for run in runs:
         if run.summary.claims:
             yield Text(f"{f'{run.name}, on' if len(runs) > 1 else 'On'} {machine(run)}.", "faint")
@@ -200,11 +198,11 @@ def _verdict_on(run: ReportRun, number: int, claim: Claim) -> Statement:
     )
 
 
-# ---- what was found
+# ---- results
 
 
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """Of each run what it shows, and of each later one against the first."""
+    """The results of each run, and of each later one compared with the first."""
     reference, *others = runs
     for run in runs:
         if others:
@@ -223,10 +221,10 @@ def _of_run(run: ReportRun) -> Iterator[Block]:
         for number, r in enumerate(run.remarks)
         if r.kind in _REMARKS
     ]
-    if courses:  # they say in a sentence what the levels say one by one
+    if courses:  # they summarise what the levels say individually
         yield Statements(courses)
         levels = [*_failures(run), *claims, *others, *remarks]
-        yield Fold("Every level against the baseline", [Statements(levels)])
+        yield Fold("Every level compared with the baseline", [Statements(levels)])
         return
     yield Statements([*_failures(run), *claims[:MAX_CLAIMS], *others, *remarks])
     rest = claims[MAX_CLAIMS:]
@@ -235,7 +233,7 @@ def _of_run(run: ReportRun) -> Iterator[Block]:
 
 
 def _failures(run: ReportRun) -> Iterator[Statement]:
-    """Results of which some trials failed, with Wilson's interval of the share that succeeded."""
+    """Results with failed trials, with Wilson's interval of the success rate."""
     names = in_words([r for r in run.results if r.is_disturbed])
     rates = () if run.summary.findings is None else run.summary.findings.success_rates
     several = len({rate.variant for rate in rates}) > 1
@@ -266,7 +264,8 @@ def _first_failure(run: ReportRun, rate: SuccessRate) -> str:
 
 
 def _remark(run: ReportRun, remark: Remark) -> str:
-    """Its words without what the sign before it says already; of what is the same everywhere with the value."""
+    """Its words without those that the sign already expresses; for something that is the same everywhere, with the
+    value."""
     if remark.kind != SAME_EVERYWHERE or not remark.about:
         return remark.words
     values: dict[str, set[str]] = {}
@@ -275,14 +274,14 @@ def _remark(run: ReportRun, remark: Remark) -> str:
             values.setdefault(metric.name, set()).add(f"{metric.words} {metric.format(c.constant)}")
     if remark.metrics and all(len(values.get(name, ())) == 1 for name in remark.metrics):
         return f"{', '.join(next(iter(values[name])) for name in remark.metrics)} in every trial"
-    return f"in every trial the same: {remark.about}"
+    return f"identical in every trial: {remark.about}"
 
 
-_Undecided = tuple[str, Metric | None, Comparison]  # where, and in what no difference is shown
+_Undecided = tuple[str, Metric | None, Comparison]  # where, and what shows no difference
 
 
 def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
-    """Differences that are shown, the largest of each treatment first; and, by treatment, where there is none."""
+    """Significant differences, the largest of each treatment first; and, by treatment, where there is none."""
     if run.summary.findings is None:
         return [], []
     comparisons = [c for c in run.comparisons if c.kind != OBSERVER]
@@ -297,7 +296,7 @@ def _of_comparisons(run: ReportRun) -> tuple[list[Statement], list[Statement]]:
 
 
 def _not_decided(undecided: Sequence[_Undecided], margin: float, run: str = "") -> list[Statement]:
-    """A statement for each verdict and place, on all figures of which no difference is shown there."""
+    """A statement for each verdict and place, on all figures without a shown difference there."""
     found = []
     for decided, head in no_difference_words(margin).items():
         groups: dict[str, list[_Undecided]] = {}
@@ -321,7 +320,7 @@ def _not_decided(undecided: Sequence[_Undecided], margin: float, run: str = "") 
 def _claim(comparison: Finding, names: dict[str, str], several: bool) -> Statement:
     kind = WORSE if comparison.effect == WORSE else BETTER
     metric = find(comparison.metric)
-    if metric is None:  # of a version that knows more
+    if metric is None:  # from a newer version
         return Statement(_KINDS[kind][0], comparison.effect or "", "", comparison.words)
     between = comparison.kind != CONDITION
     place = f"{_place(comparison, names, several)}{':' if between else ','}"
@@ -346,7 +345,7 @@ def _place(comparison: Finding, names: dict[str, str], several: bool) -> str:
 
 
 def _of_curves(run: ReportRun) -> list[Statement]:
-    """One for each metric of a curve: how it goes over the levels; behind it knee and saturation."""
+    """One for each metric of a curve: its course over the levels; in the details, knee and saturation."""
     found: list[tuple[str, Statement]] = []
     curves = run.summary.curves
     several = len({c.variant for c in curves}) > 1
@@ -365,7 +364,7 @@ def _of_curves(run: ReportRun) -> list[Statement]:
 
 
 def _with_times(text: str) -> str:
-    """ "2.1x [1.8, 2.5]" as the rest of the page writes it."""
+    """ "2.1x [1.8, 2.5]" in the notation of the rest of the page."""
     return re.sub(r"(?<=\d)x(?=[ ,;.)]|$)", "×", text)
 
 
@@ -375,7 +374,7 @@ def _key(run: ReportRun, part: Curve | BreakingPoint, about: str) -> str:
 
 
 def _successes(run: ReportRun, curve: Curve, several: bool) -> Iterator[Statement]:
-    """ "Over `message_flood.rate`, 26 of 36 trials succeeded." with the shares at the levels; nothing where all did."""
+    """ "Over `message_flood.rate`, 26 of 36 trials succeeded." with the shares at the levels; empty if all did."""
     levels = [level for level in curve.levels if level.judged]
     judged, successes = sum(level.judged for level in levels), sum(level.successes for level in levels)
     if successes < judged:
@@ -385,8 +384,8 @@ def _successes(run: ReportRun, curve: Curve, several: bool) -> Iterator[Statemen
 
 
 def _course(metric: Metric | None, of_metric: CurveMetric) -> str:
-    """The kind of statement that it is."""
-    if metric is None or of_metric.course is None:  # of another version
+    """The kind of statement."""
+    if metric is None or of_metric.course is None:  # from another version
         return "not_shown"
     if of_metric.course not in ("higher", "lower"):
         return of_metric.course
@@ -413,13 +412,13 @@ def _of_searches(run: ReportRun) -> Iterator[Statement]:
 
 
 def _sentence_within(text: str) -> str:
-    """It goes on after a comma or colon: small at its beginning, unless that is an abbreviation."""
+    """The text after a comma or colon: begins in lower case, unless with an abbreviation."""
     text = text[:1].lower() + text[1:] if text[1:2].islower() else text
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _nothing_to_compare(run: ReportRun) -> Iterator[Block]:
-    """Of a run with one result, or one trial of each: how much its trials scatter, and what to run."""
+    """For a run with one result, or one trial of each: the scatter of its trials, and what to run next."""
     if not run.results or run.comparisons or run.summary.curves or run.summary.breaking_points:
         return
     if not run.own:
@@ -431,9 +430,9 @@ def _nothing_to_compare(run: ReportRun) -> Iterator[Block]:
     one = sum(not result.is_extra for result in run.results) <= 1
     if max(len(r.trials_detail) for r in run.results) <= 1:
         yield Text(
-            f"One trial{'' if one else ' each'}: there is nothing to compare, and nothing is known of how much trials "
-            f"differ. `{more}{f' {condition}' if one else ''}` says what changes, and how sure that is; --trials 5 is "
-            "the least."
+            f"One trial{'' if one else ' each'}: there is nothing to compare, and the scatter of trials is "
+            f"unknown. `{more}{f' {condition}' if one else ''}` shows what changes, and how certain that is; use "
+            "at least --trials 5."
         )
         return
     what = "There is one treatment, so there is nothing to compare it with" if one else "Nothing is compared"
@@ -442,7 +441,7 @@ def _nothing_to_compare(run: ReportRun) -> Iterator[Block]:
 
 
 def _workload(run: ReportRun) -> str:
-    """As it was named on the command line; a command's own line is not repeated here."""
+    """The workload as named on the command line; a command's own line is not repeated here."""
     written = (run.manifest.experiment.written or {}).get("workload")
     names = written if isinstance(written, list) and all(isinstance(w, str) for w in written) else None
     kind = run.manifest.workload.kind
@@ -459,11 +458,11 @@ def _spreads(result: Result) -> Iterator[str]:
             yield f"{name}: median {middle}{between} over n = {interval.n} trials."
 
 
-# ---- runs against each other
+# ---- comparisons of runs
 
 
 def _against(reference: ReportRun, run: ReportRun) -> Iterator[Block]:
-    """A later run against the first, result by result."""
+    """A later run compared with the first, result by result."""
     both = against(reference, run)
     if both.why_not:
         yield Text(f"Not compared: {both.why_not}.")

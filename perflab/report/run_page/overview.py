@@ -1,5 +1,5 @@
-"""The first screen: what ran, where and for how long; how treatments differ from their baselines; whether to trust it;
-why messages were late. The same as Markdown, for who reviews a change."""
+"""The first screen: what ran, where and for how long; how treatments differ from their baselines; whether to trust the
+run; why messages were late. The same as Markdown, for reviewers of a change."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from perflab.trace.causes import CAUSES, ITSELF, OWN
 from perflab.units import format_count, format_duration, listed, plural
 
 MAX_SHOWN = 10  # comparisons on the first screen; the others are folded
-MAX_CONDITIONS = 4  # that are named one by one
-MAX_WHY = 3  # traced trials of which it is said on the first screen
-LEAST_OWN = 1.0  # per cent of the time of late messages that perflab itself took, of which it is said
-NEAR = 0.13  # of the axis: numbers that are nearer would touch
+MAX_CONDITIONS = 4  # named individually
+MAX_WHY = 3  # traced trials mentioned on the first screen
+LEAST_OWN = 1.0  # percent of the late messages' time taken by perflab itself from which it is mentioned
+NEAR = 0.13  # of the axis: closer numbers would touch
 NONE = "1×"  # no difference
-EDGE = 0.03  # of the drawn axis, that stays free at either end
+EDGE = 0.03  # of the drawn axis, left free at either end
 
-# Sign, word and tone of each verdict; a difference is named by whether it is worse or better.
+# Sign, word and tone of each verdict; a difference is worse or better.
 VERDICTS: dict[str, tuple[str, str, Tone]] = {
     WORSE: ("▲", "worse", "bad"),
     BETTER: ("▼", "better", "good"),
@@ -64,7 +64,7 @@ VERDICTS: dict[str, tuple[str, str, Tone]] = {
 
 
 def key_of(comparison: Comparison, *where: str | None) -> str:
-    """Where a page says it: that of a difference its own, of what shows none that of all alike at its place."""
+    """Its anchor on the page: a difference has its own; for no difference, that of all such figures at its place."""
     about = comparison.metric if comparison.verdict in DIFFERENCES else comparison.verdict
     variant = comparison.variant if isinstance(comparison, Finding) else ""
     return key(*where, variant, comparison.treatment.name, comparison.baseline.name, about)
@@ -78,7 +78,7 @@ def key(*parts: str | None) -> str:
 
 
 def sentences_on(runs: Sequence[ReportRun]) -> list[str]:
-    """Of each run what ran, where and for how long; the host is named where they are of several."""
+    """For each run what ran, where and for how long; the host is named if there are several."""
     hosts = {run.manifest.host.get("hostname") for run in runs}
     before = [f"{run.name}: " if len(runs) > 1 else "" for run in runs]
     return [head + _sentence_on(run, named=len(hosts) > 1) for head, run in zip(before, runs, strict=True)]
@@ -139,7 +139,7 @@ class Effect:
     metric: Metric
     where: str
     key: str
-    effect: str | None  # where a difference is shown: whether it is worse or better
+    effect: str | None  # if a difference is shown: whether it is worse or better
     drawn: Drawn | None = None
 
     @property
@@ -163,8 +163,8 @@ class Effect:
 
     @property
     def rank(self) -> tuple[int, float]:
-        """What is shown to be worse, then better, the largest first; then what is not decided, the most to the worse
-        first; then where there is no difference."""
+        """Those shown to be worse, then better, the largest first; then undecided ones, the worst estimate first; then
+        those without a difference."""
         c = self.comparison
         place = (WORSE, BETTER, None, "equivalent").index(None if c.verdict in UNDECIDED else self.effect or c.verdict)
         value = c.estimate.value
@@ -176,7 +176,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Against:
-    """A later run against the first: every result in every metric that both have, or why they are not compared."""
+    """A later run compared with the first: every result in every common metric, or why they are not compared."""
 
     matches: Sequence[Match]
     compared: Sequence[Compared[Match]]
@@ -189,20 +189,20 @@ class Against:
 
 @cache
 def against(reference: ReportRun, run: ReportRun) -> Against:
-    """Runs of results that are alike, in trials of equal length."""
+    """Runs with common results, in trials of equal length."""
     matches = match(reference.results, run.results).pairs
     pairs = [m for m in matches if m.first.duration_s == m.second.duration_s]
     if not pairs:
-        why_not = "their trials have different lengths" if matches else "they measured nothing that is alike"
+        why_not = "their trials have different lengths" if matches else "they measured nothing in common"
         return Against(matches, (), why_not)
     if max(min(len(m.first.entering), len(m.second.entering)) for m in pairs) < 2:
-        return Against(matches, (), "one of them has a single trial of each result; --trials 5 or more")
+        return Against(matches, (), "one of them has a single trial of each result; use --trials 5 or more")
     paired = reference.data.is_paired(run.data)
     return Against(pairs, compare_runs(pairs, chosen(None), (reference.name, run.name), paired=paired))
 
 
 def effects_of_runs(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
-    """Of each later run against the first, as `effects_of`."""
+    """For each later run compared with the first, like `effects_of`."""
     reference, *others = runs
     found = []
     for run in others:
@@ -218,8 +218,8 @@ def effects_of_runs(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
 
 
 def effects_of(runs: Sequence[ReportRun]) -> tuple[list[Effect], Ticks]:
-    """Every comparison of these runs but those of what was the same in every trial, the worst first, with its place on
-    an axis that all share, and the ticks of that axis as places."""
+    """Every comparison of these runs except those of figures that were identical in every trial, the worst first, with
+    its position on a common axis, and the ticks of that axis as positions."""
     found = []
     for run in runs:
         comparisons = judged_comparisons(run.summary)
@@ -247,7 +247,7 @@ def _placed_on_axis(found: list[Effect]) -> tuple[list[Effect], Ticks]:
 
 
 def _apart(ticks: Iterable[tuple[float, str]]) -> Ticks:
-    """Those with room for their words; the one of no difference stays."""
+    """The ticks with room for their words; the one of no difference always stays."""
     kept: list[tuple[float, str]] = []
     for at, text in ticks:
         if kept and at - kept[-1][0] < NEAR:
@@ -267,7 +267,8 @@ def _where(c: Finding, several: bool) -> str:
 
 
 def _on_axis(c: Comparison) -> list[float]:
-    """What the axis has room for: of what is undecided the estimate alone, as its interval may be most of the axis."""
+    """The values that define the axis: for an undecided one only the estimate, since its interval may fill most of the
+    axis."""
     value = c.estimate.value
     return _ends(c) if c.verdict not in UNDECIDED else [] if value is None or not math.isfinite(value) else [value]
 
@@ -278,7 +279,7 @@ def _ends(c: Comparison) -> list[float]:
 
 
 def _placed(low: float, high: float) -> Callable[[float], float]:
-    """Where a ratio stands between the ends of the axis, from 0 to 1."""
+    """The position of a ratio between the ends of the axis, from 0 to 1."""
 
     def place(value: float) -> float:
         if value <= 0:
@@ -292,7 +293,8 @@ def _placed(low: float, high: float) -> Callable[[float], float]:
 
 
 def _drawn(effect: Effect, place: Callable[[float], float], largest: Mapping[str, float]) -> Drawn | None:
-    """A ratio on the axis of all; a difference on a scale of its metric, with no difference where the ratio 1 is."""
+    """A ratio on the common axis; a difference on a scale of its metric, with no difference at the position of ratio
+    1."""
     c, none = effect.comparison, place(1.0)
     value, low, high = c.estimate.value, c.estimate.low, c.estimate.high
     if value is None:
@@ -307,7 +309,7 @@ def _drawn(effect: Effect, place: Callable[[float], float], largest: Mapping[str
 
 
 def caption(runs: Sequence[ReportRun]) -> str:
-    """What the intervals are: those of a run hold together."""
+    """The meaning of the intervals: those of a run hold simultaneously."""
     found = [run.summary.findings for run in runs if run.summary.findings is not None]
     together = dict.fromkeys(confidence_words(f.alpha, f.family_size) for f in found)
     return f"Effects, the worst first: change [intervals: {'; '.join(together)}]"
@@ -318,10 +320,10 @@ def caption_of_runs(runs: Sequence[ReportRun]) -> str:
     sizes = dict.fromkeys(c.comparison.family_size for run in others for c in against(reference, run).compared)
     together = "; ".join(confidence_words(ALPHA, n) for n in sizes)
     names = listed([run.name for run in others])
-    return f"{names} against {reference.name}, the worst first: change [intervals: {together}]"
+    return f"{names} compared with {reference.name}, the worst first: change [intervals: {together}]"
 
 
-# In text: as Markdown.
+# In text, i.e. Markdown.
 _TEXT: list[Column[Effect]] = [
     Column("verdict", "", lambda e: f"{e.verdict[0]} {e.verdict[1]}"),
     Column("compared", "compared", lambda e: e.where),
@@ -331,7 +333,7 @@ _TEXT: list[Column[Effect]] = [
     Column("certainty", "trials", lambda e: certainty(e.comparison)),
 ]
 
-# On the page: of fewer columns, with the interval drawn.
+# On the page: with fewer columns, and the interval drawn.
 _DRAWN: list[Column[Effect]] = [
     Column("effect", "effect", lambda e: Cell(e.metric.words, below=(e.where,), link=e.key)),
     Column("verdict", "verdict", lambda e: Cell(e.verdict[1], tone=e.verdict[2], sign=e.verdict[0])),
@@ -348,15 +350,15 @@ _DRAWN: list[Column[Effect]] = [
 
 
 def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """How runs differ from the first one, and treatments from their baselines, the worst first; folded where something
-    else comes first that says more."""
+    """How runs differ from the first one, and treatments from their baselines, the worst first; folded if something
+    more informative comes first."""
     effects, ticks = effects_of(runs)
     own = list(_effects(caption(runs), effects, ticks, _the_same(runs)))
     if len(runs) > 1:
         yield from _effects(caption_of_runs(runs), *effects_of_runs(runs))
         yield Fold(f"Within each run: {plural(len(effects), 'comparison')}", own)
     elif any(run.summary.curves for run in runs):
-        yield Fold(f"Every level against the baseline: {plural(len(effects), 'comparison')}", own)
+        yield Fold(f"Every level compared with the baseline: {plural(len(effects), 'comparison')}", own)
     else:
         yield from own
         if not own and (measured := _measured(runs)) is not None:
@@ -365,7 +367,7 @@ def screen(runs: Sequence[ReportRun]) -> Iterator[Block]:
 
 @dataclass(frozen=True)
 class _Figure:
-    """What trials of a result measured in one metric: the median of one value per trial."""
+    """The measurements of a result in one metric: the median of one value per trial."""
 
     result: str
     metric: Metric
@@ -373,7 +375,7 @@ class _Figure:
 
 
 def _measured(runs: Sequence[ReportRun]) -> Table[_Figure] | None:
-    """Of runs in which nothing is compared the figures themselves."""
+    """For runs without comparisons, the figures themselves."""
     if any(run.summary.curves or run.summary.breaking_points for run in runs):
         return None
     found = [
@@ -407,16 +409,16 @@ def _the_same(runs: Sequence[ReportRun]) -> list[str]:
     """Which comparisons of these runs have no row."""
     same = [c for run in runs for c in run.comparisons if c.kind != OBSERVER and c.constant is not None]
     names = dict.fromkeys(metric.words for c in same if (metric := find(c.metric)) is not None)
-    return [f"{plural(len(same), 'more comparison')}: the same in every trial ({', '.join(names)})."] if same else []
+    return [f"{plural(len(same), 'more comparison')}: identical in every trial ({', '.join(names)})."] if same else []
 
 
 def _effects(title: str, effects: Sequence[Effect], ticks: Ticks, same: Sequence[str] = ()) -> Iterator[Effects]:
     if effects:
         notes = [*same]
         if any({e.drawn.low, e.drawn.high} & {0.0, 1.0} for e in effects if e.drawn is not None):
-            notes.append("A line that reaches the edge goes on beyond it.")
+            notes.append("A line that reaches the edge continues beyond it.")
         if any(e.drawn is not None and e.drawn.own_scale for e in effects):
-            notes.append("Dotted: a difference and not a factor, on a scale of its own.")
+            notes.append("Dotted: a difference, not a factor, on its own scale.")
         yield Effects(Table("effects", title, _DRAWN, effects, notes), ticks, effects[0].drawn)
 
 
@@ -429,8 +431,8 @@ def beside(runs: Sequence[ReportRun], judged: Sequence[Trust]) -> Iterator[Block
 
 
 def why(runs: Sequence[ReportRun]) -> list[str]:
-    """What this machine did not allow to be recorded; of the traced trials with the longest lateness a sentence each;
-    where none was traced how to do it."""
+    """What this machine did not allow to record; a sentence for each traced trial with the longest lateness; how to
+    trace if none was."""
     missing = [f"{m.words[:1].upper()}{m.words[1:]}." for run in runs for m in run.manifest.not_recorded]
     found: list[tuple[int, str]] = []
     for run in runs:
@@ -440,7 +442,7 @@ def why(runs: Sequence[ReportRun]) -> list[str]:
                 found.append((trial.why.total_ns or 0, f"{names[id(result)]}: {_lateness(trial.why)}"))
     if not found:
         own = any(run.own and not run.data.is_virtual for run in runs)
-        return missing or (["No trial was traced; `--observer tracing` tells why messages are late."] if own else [])
+        return missing or (["No trial was traced; `--observer tracing` shows why messages are late."] if own else [])
     found.sort(key=lambda entry: -entry[0])
     rest = len(found) - MAX_WHY
     more = [f"{plural(rest, 'more traced trial')} in the appendix."] if rest > 0 else []
@@ -448,8 +450,8 @@ def why(runs: Sequence[ReportRun]) -> list[str]:
 
 
 def _lateness(why: Why) -> str:
-    """ "53 of 1 159 messages late; 96 % of their time: CPU of others, mostly CPU 0: stress-ng (pid 7), 61 %." What
-    perflab itself held up is always said."""
+    """ "53 of 1 159 messages late; 96 % of their time: CPU of others, mostly CPU 0: stress-ng (pid 7), 61 %." Delays by
+    perflab itself are always mentioned."""
     late = f"{format_count(why.late)} of {format_count(why.messages)} messages late"
     causes = [row for row in why.causes if row.get("total_percent") is not None]
     if not why.late or not causes:
@@ -470,7 +472,7 @@ def _lateness(why: Why) -> str:
 
 
 def _share(row: Mapping[str, Any]) -> float:
-    """Of the time of all late messages, in per cent."""
+    """Share of the time of all late messages, in percent."""
     return float(row.get("total_percent") or 0.0)
 
 
@@ -482,7 +484,7 @@ def percent(share: float) -> str:
 
 
 def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, verdict: str) -> str:
-    """The first screen for a pull request; all effects that differ, and of the others the first."""
+    """The first screen for a pull request; all effects with a difference, and the first of the others."""
     several = len(runs) > 1
     title_of_all = caption_of_runs(runs) if several else caption(runs)
     effects, _ = effects_of_runs(runs) if several else effects_of(runs)
@@ -495,7 +497,7 @@ def markdown(runs: Sequence[ReportRun], judged: Sequence[Trust], title: str, ver
             "",
         ]
         if rest := len(effects) - len(shown):
-            lines += [f"{plural(rest, 'more comparison')} without a difference that is shown.", ""]
+            lines += [f"{plural(rest, 'more comparison')} without a shown difference.", ""]
     elif not several and (measured := _measured(runs)) is not None:
         lines += [plain.markdown_table(measured), ""]
     for run in runs:

@@ -1,6 +1,6 @@
-"""A report: one HTML page of one or several runs that needs nothing else, and loads nothing from anywhere.
+"""A report: one self-contained HTML page of one or several runs, which loads nothing from elsewhere.
 
-The modules beside this one say what is in its sections (blocks.py), in the order in which a reader wants them.
+The modules beside this one make the content of its sections (blocks.py), in reading order.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perflab.statistics.trust import trust_of
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-# Pictures that stand in front of a section of their own, by its name.
+# Pictures before a section of their own, by its name.
 PICTURES_OF = {
     "outcomes": "outcomes",
     "executors": "executor_costs",
@@ -49,11 +49,11 @@ class Report:
 
 Make = Callable[[Sequence[ReportRun]], Iterable[Block]]
 
-# Name, title, what it holds (said where it cannot be shown), and what makes it.
+# Name, title, content (named if it cannot be shown), and the function that makes it.
 SECTIONS: tuple[tuple[str, str, str, Make], ...] = (
     ("claims", "Claims", "the claims", findings.claimed),
     ("outcomes", "Outcomes", "the outcomes", tables.became),
-    ("advice", "Which priorities avoid failures", "the advice", advice.section),
+    ("advice", "Which priorities prevent failures", "the advice", advice.section),
     ("findings", "Findings", "the findings", findings.section),
     ("films", "Watching trials", "the films of trials", films.section),
     ("tables", "Tables", "the tables", tables.section),
@@ -79,8 +79,8 @@ def report(
     still: bool = False,
     top: int = TOP,
 ) -> Report:
-    """The report of these runs, in this order; `still` has pictures that do not move, and is small; `top` is how many
-    functions of each profiled process are listed.
+    """The report of these runs, in this order; `still` has static pictures, and is small; `top` is how many functions
+    of each profiled process are listed.
     """
     notes: list[str] = []
     try:
@@ -88,7 +88,7 @@ def report(
     except (OSError, BadInput, *DAMAGE) as error:
         made = watched = pictures.Pictures((), ())
         notes.append(f"the pictures: {_problem(error, runs)}")
-    # Above a picture's title stand that of the section and that of its group.
+    # A picture's title is below those of the section and of its group.
     late = dict(_late(runs))
     begin = [multiples.small(figure) for figure in _first(made)]
     plots = draw_html.parts([*begin, *made.every, *watched.every, *late.values()], theme, still=still, level=4)
@@ -106,7 +106,7 @@ def report(
             content += _written([Fold("Their pictures", appendix, on_paper=False)])
         if content.strip():
             shown.append({"name": name, "title": heading, "content": content})
-    first = _part("what is wrong with the runs", findings.first, runs, notes)
+    first = _part("the problems of the runs", findings.first, runs, notes)
     small = Group("multiples", [Picture(plots.sections[figure.name]) for figure in begin])
     effects = _written([small] if begin else [])
     effects += _part("the effects", overview.screen, runs, notes)
@@ -144,16 +144,17 @@ def markdown(runs: Sequence[ReportRun], *, title: str | None = None) -> str:
 
 
 def _late(runs: Sequence[ReportRun]) -> Iterator[tuple[tuple[str, int], Figure]]:
-    """The slowest message of every traced trial of which the parts were kept."""
+    """The slowest message of every traced trial whose parts were kept."""
     for number, run in enumerate(runs):
         for trial, folder in run.folders.items():
-            with contextlib.suppress(*DAMAGE):  # what the page says of the trial is shown without it
+            with contextlib.suppress(*DAMAGE):  # the rest about the trial is shown without it
                 if (found := slowest(folder)) is not None:
                     yield (run.name, trial), late_message.lanes(f"late_{number}_{trial}", *found)
 
 
 def _first(made: pictures.Pictures) -> list[Figure]:
-    """Those of the first screen: of a sweep the curves of what matters most, of a search where it broke."""
+    """Pictures of the first screen: for a sweep the curves of the most important metrics, for a search the breaking
+    point."""
     curves = [figure for kind, figure in made.drawn if kind == "curves"]
     broken = [figure for kind, figure in made.drawn if kind == "breaking_points" and "_course" not in figure.name]
     return [*broken, *curves][:MAX_FIRST]
@@ -168,7 +169,7 @@ def _written(blocks: Iterable[Block]) -> Markup:
 
 
 def _part(what: str, make: Make, runs: Sequence[ReportRun], notes: list[str]) -> Markup:
-    """What is damaged in one part keeps none of the others from being shown."""
+    """Damage in one part does not prevent the others from being shown."""
     try:
         return _written(make(runs))
     except (OSError, BadInput, *DAMAGE) as error:
@@ -183,7 +184,7 @@ def _problem(error: Exception, runs: Sequence[ReportRun]) -> str:
 
 
 def _group(kind: str, drawn: Sequence[Picture]) -> Group:
-    """A single picture has a title of its own."""
+    """A single picture has its own title."""
     title = [Heading(pictures.BY_NAME[kind].title)] if len(drawn) > 1 else []
     return Group("pictures", [*title, *drawn], f"pictures-{kind}")
 

@@ -15,12 +15,12 @@ from perflab.report.runs import ReportRun
 if TYPE_CHECKING:
     from perflab.profile.result import Process, Profile
 
-MOST_BYTES = 12 << 20  # of flame graphs in one page; more are named by their files
+MOST_BYTES = 12 << 20  # number of flame graphs in one page; others are referred to by file name
 FOLDER = "profile"
 
 
 def section(runs: Sequence[ReportRun], top: int = TOP) -> Iterator[Block]:
-    """`top` hottest functions of each process."""
+    """Lists the `top` hottest functions of each process."""
     room = MOST_BYTES
     for run in runs:
         for label, _, trial in run.trials:
@@ -50,7 +50,7 @@ def section(runs: Sequence[ReportRun], top: int = TOP) -> Iterator[Block]:
 
 
 def _graph(folder: Path, process: Process, read: Profile, room: int) -> tuple[Block, int]:
-    """The flame graph of a process, or why there is none; and how many bytes of the page it takes."""
+    """The flame graph of a process, or why there is none; and its size in the page in bytes."""
     from perflab.profile import flamegraph, result
 
     name = process.title
@@ -61,10 +61,10 @@ def _graph(folder: Path, process: Process, read: Profile, room: int) -> tuple[Bl
     try:
         text = path.read_text(encoding="utf-8")
         if len(text) > room:
-            return Text(f"{head} (too large to be in this page, too)", "faint"), 0
+            return Text(f"{head} (too large for this page)", "faint"), 0
         drawing = json.loads(text)
         if not isinstance(drawing, dict) or not drawing.keys() >= {"families", "groups", "nodes"}:
-            return Text(f"{head} is damaged: it holds no stacks", "warn"), 0
+            return Text(f"{head} is damaged: it has no stacks", "warn"), 0
     except OSError as error:
         return Text(f"{head}: {error.strerror}", "warn"), 0
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""How good the data is: what was lost and how, what is missing, and what to know of the figures."""
+"""The quality of the data: losses and their kinds, what is missing, and remarks on the figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
     for run, heading in each(runs):
         yield from heading
         said = list(dict.fromkeys(_sentences(run)))
-        yield Items(said) if said else Text("Nothing else is to be said about the data.", "faint")
+        yield Items(said) if said else Text("No further remarks on the data.", "faint")
 
 
 def _sentences(run: ReportRun) -> Iterator[str]:
@@ -43,11 +43,11 @@ def _sentences(run: ReportRun) -> Iterator[str]:
     yield from (sentence(f"{numbered(trials)}: {note}") for note, trials in notes.items())
     for label, _, trial in run.trials:
         if trial.drain not in (None, "rest") and trial.totals.lost.tail:
-            yield f"Trial {trial.trial} ({label}): it was stopped before its messages had come to rest."
+            yield f"Trial {trial.trial} ({label}): it was stopped before all its messages had arrived."
 
 
 def _traces(run: ReportRun) -> Iterator[str]:
-    """Events that tracers lost, as recording.json beside each trace says."""
+    """Events that tracers lost, from recording.json beside each trace."""
     for number, folder in sorted(run.folders.items()):
         path = folder / "trace" / FILE
         if not path.is_file():
@@ -62,7 +62,7 @@ def _traces(run: ReportRun) -> Iterator[str]:
             )
         except (OSError, *DAMAGE) as error:
             problem = one_line(str(error))
-            yield f"Trial {number}: {path} cannot be read ({problem}): whether events were lost is not known."
+            yield f"Trial {number}: {path} cannot be read ({problem}): whether events were lost is unknown."
             continue
         if told := [f"{format_count(n)} {what}" for n, what in lost if n]:
-            yield f"Trial {number}: the tracer lost {' and '.join(told)}; the trace is not whole."
+            yield f"Trial {number}: the tracer lost {' and '.join(told)}; the trace is incomplete."

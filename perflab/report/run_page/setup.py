@@ -1,4 +1,4 @@
-"""What was run and on what, and everything that is needed to repeat it."""
+"""What was run and on which machine, and everything needed to repeat it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from perflab.units import format_duration, plural
 
 Json = Mapping[str, Any]
 
-MOST_BLOCKS = 6  # of treatments; of more their levels stand together
-# What a reader of a run looks for on its machine, by the labels of the inventory.
+MOST_BLOCKS = 6  # number of treatments; with more, their levels are listed together
+# The properties of a machine that readers of a run look for, by inventory label.
 OF_MACHINE = (
     "CPU", "architecture", "CPUs", "memory", "distribution", "kernel", "preemption", "hypervisor", "container",
     "clock source", "frequency governor", "turbo", "SMT", "CPUs of the cgroup", "memory of the cgroup", "libc",
 )  # fmt: skip
-# What the machines of several runs may differ in.
+# The properties in which the machines of several runs may differ.
 OF_HOST = ("hostname", "kernel", "distribution", "cpu_model", "cpus_online", "cpus_allowed", "memory_kb")
 
 
 def _at(document: object, *path: str) -> Json:
-    """A member of members; empty where there is none, or it is no object."""
+    """A nested member; empty if it is missing, or not an object."""
     for name in path:
         document = document.get(name) if isinstance(document, Mapping) else None
     return document if isinstance(document, Mapping) else {}
@@ -59,7 +59,7 @@ def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
         if (did := machine.of_results(rows_of([run]))).rows:
             yield Fold(machine.TITLE, [Sheet(did)])
     if differences := [line for run in runs[1:] for line in _differences(runs[0], run)]:
-        yield Heading("What the runs differ in")
+        yield Heading("Differences between the runs")
         yield Items(differences)
 
 
@@ -105,13 +105,13 @@ def _what(run: ReportRun) -> Facts:
 
 
 def size_of(workload: UsedWorkload) -> str:
-    """ " (1 process, 10 nodes, 17 edges)"; nothing where it is not known."""
+    """ " (1 process, 10 nodes, 17 edges)"; empty if unknown."""
     processes = workload.graph.get("processes")
     if not isinstance(processes, list):
         return ""
     nodes = sum(len(p.get("nodes") or ()) for p in processes)
     edges, services = len(workload.edges), len(workload.services)
-    parts = [plural(len(processes), "process", "processes")]  # a command has no others that are known beforehand
+    parts = [plural(len(processes), "process", "processes")]  # the others of a command are not known beforehand
     parts += [plural(n, what) for n, what in ((nodes, "node"), (edges, "edge"), (services, "service")) if n]
     return f" ({', '.join(parts)})"
 
@@ -144,9 +144,11 @@ def _searched(search: BreakingPoint) -> str:
 
 def _order(document: Json) -> str:
     if document.get("breaking_point"):
-        return "as the search went: each level where a trial told most"
+        return "in the order of the search: each trial at the most informative level"
     words = (
-        "in random order within each block" if document.get("order") == "randomised" else "as written, in each block"
+        "in random order within each block"
+        if document.get("order") == "randomised"
+        else "in written order, in each block"
     )
     again = document.get("baseline_again") and document.get("conditions")
     return words + ("; a baseline after each disturbance" if again else "")
@@ -168,12 +170,12 @@ def _statistics(run: ReportRun) -> str | None:
         return None
     family = found.family_size
     of_all = f" for {plural(family, 'comparison')} together" if family > 1 else ""
-    none = f"; a difference below {100 * found.margin:.3g} % is called none" if family else ""
+    none = f"; a difference below {100 * found.margin:.3g} % counts as none" if family else ""
     return f"one value per trial; α = {found.alpha:g}{of_all}{none}"
 
 
 def _treatments(run: ReportRun) -> Iterator[Fold]:
-    """Each with all parameters of its conditions; of many that differ in levels alone what is common once."""
+    """Each with all parameters of its conditions; if many differ only in levels, common parameters are listed once."""
     disturbed = [r for r in run.results if r.is_disturbed]
     given = {result.label: result.condition_parameters for result in reversed(disturbed)}
     words = in_words(disturbed)
@@ -191,7 +193,7 @@ def _treatments(run: ReportRun) -> Iterator[Fold]:
 
 
 def _treatment(title: str, labels: Sequence[str], given: Sequence[Json]) -> Fold:
-    """Of one, or of several with the same conditions: a parameter that differs has all its levels."""
+    """For one treatment, or several with the same conditions: a parameter that differs has all its levels."""
     blocks: list[Block] = []
     for label in labels:
         parameters = [_at(of, label) for of in given]
@@ -208,7 +210,7 @@ def _machine(run: ReportRun) -> Iterator[Block]:
     manifest = run.manifest
     host = {**manifest.host, **manifest.inventory}
     if not any(host.values()):
-        yield Text("The run does not say what it was made on.", "faint")
+        yield Text("The run does not record its machine.", "faint")
         return
     known = {row.label: row.value for row in inventory.rows(host)}
     whole = [row for row in inventory.rows(manifest.inventory) if row.value]
@@ -221,12 +223,12 @@ def _machine(run: ReportRun) -> Iterator[Block]:
     blocks: list[Block] = [
         Known([(label, known[label]) for label in OF_MACHINE]),
         Fold("The whole inventory", [Sheet(Table("inventory", "Inventory", _INVENTORY, whole))]),
-        Sheet(Table("noise", "What can disturb measurements on this machine", _NOISE, warned)),
+        Sheet(Table("noise", "Possible disturbances of measurements on this machine", _NOISE, warned)),
         Text(checked, "faint"),
     ]
     if run.results and run.data.is_virtual:
-        yield Text("The virtual middleware simulates time: neither the machine nor its noise is in these figures.")
-        yield Fold("The machine all the same", blocks)
+        yield Text("The virtual middleware simulates time: neither the machine nor its noise affects these figures.")
+        yield Fold("The machine, for reference", blocks)
     else:
         yield from blocks
 
@@ -249,7 +251,7 @@ def _state(check: Check) -> str:
 
 
 def _differences(first: ReportRun, run: ReportRun) -> list[str]:
-    """What the machine and the middlewares of a later run differ in from those of the first."""
+    """The differences of a later run's machine and middlewares from those of the first."""
     hosts = [of.manifest.host for of in (first, run)]
     pairs = [(key, *(host.get(key) for host in hosts)) for key in OF_HOST]
     pairs.append(("middlewares", versions_of(first.manifest), versions_of(run.manifest)))
@@ -265,7 +267,7 @@ def repeat(runs: Sequence[ReportRun]) -> Iterator[Block]:
         if run.own:
             yield from _again(run)
         else:
-            yield Text("This run is not one of perflab's; it does not say how it was started.")
+            yield Text("This is not a run of perflab; it does not record its command line.")
             yield Known([("run", run.manifest.run)])
 
 
@@ -279,7 +281,7 @@ def _again(run: ReportRun) -> Iterator[Block]:
     if files := _texts(experiment.sources, "the experiment file"):
         yield Heading("Experiment file", 4)
         yield from files
-        yield Text("Options of the command line replace what the file says. The two together are:")
+        yield Text("Options on the command line replace those in the file. The result is:")
     elif written:
         yield Heading("As an experiment file", 4)
     if written:
@@ -288,7 +290,7 @@ def _again(run: ReportRun) -> Iterator[Block]:
     yield Heading("Versions and seeds", 4)
     yield Known(_versions_and_seeds(manifest, software))
     environment = {**manifest.environment, **_at(manifest.inventory, "environment")}
-    none = Text("None of those that reach into middlewares, allocator or dynamic linker was set.", "faint")
+    none = Text("None of those that affect middlewares, allocator or dynamic linker was set.", "faint")
     known = Known([(key, plain(value)) for key, value in sorted(environment.items())])
     yield Fold("Environment variables", [known if environment else none])
     checksums = list(_checksums(workload, experiment, software))
@@ -314,8 +316,8 @@ def _versions_and_seeds(manifest: Manifest, software: Json) -> Facts:
 
 
 def _command(run: ReportRun) -> str:
-    """What was typed. Files whose text is on this page, and the run itself, are named without their folders: a report
-    is passed on."""
+    """The command line as typed. Files whose text is on this page, and the run itself, are named without their folders:
+    a report is passed on."""
     manifest = run.manifest
     if not manifest.command_line:
         return ""
@@ -352,7 +354,7 @@ _CHECKSUMS: list[Column[Json]] = [
 
 
 def _checksums(workload: UsedWorkload, experiment: UsedExperiment, software: Json) -> Iterator[Json]:
-    """Of sources, programs and libraries, each a row of _CHECKSUMS."""
+    """For sources, programs and libraries, each a row of _CHECKSUMS."""
     for what, sources in (("workload", workload.sources), ("experiment", experiment.sources)):
         yield from ({"path": source.path, "sha256": source.sha256, "what": what} for source in sources)
     for name, entry in _at(software, "programs").items():
@@ -365,7 +367,7 @@ def _checksums(workload: UsedWorkload, experiment: UsedExperiment, software: Jso
 
 
 def _libraries(entry: object) -> Iterator[Json]:
-    """Whatever in the inventory of a middleware has a path and a checksum."""
+    """Every entry with a path and a checksum in the inventory of a middleware."""
     if isinstance(entry, Mapping) and entry.get("sha256"):
         yield entry
         return

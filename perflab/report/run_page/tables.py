@@ -27,22 +27,22 @@ from perflab.statistics.selection import place_words
 from perflab.trace.causes import CAUSES
 from perflab.units import format_confidence, plural
 
-MOST_WAITS = 12  # of the table of who it was, before the rest is asked for
+MOST_WAITS = 12  # rows of the table of threads before the rest is folded
 
 
 def weighed(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """What the named paths of traced trials took, and what they say together."""
+    """How long the named paths of traced trials took, and the objectives formed from them."""
     yield from (Sheet(table, table.title) for table in objectives.tables(rows_of(runs)))
 
 
 def became(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """The outcomes of a kind of workload that has some: of its trials they are the answer."""
+    """The outcomes of a kind of workload with its own outcomes: they are the main result of its trials."""
     measured = [row for row in rows_of(runs) if not row.record.is_extra]
     yield from (Sheet(table, table.title) for table in outcomes.tables(measured))
 
 
 def section(runs: Sequence[ReportRun]) -> Iterator[Block]:
-    """Of what no observer disturbed much; where there is nothing else, of that."""
+    """From trials without a strongly disturbing observer; if there are none, from those."""
     yield from _tables(runs, extra=not any(not result.is_extra for _, _, result in of_all(runs)))
 
 
@@ -71,24 +71,24 @@ def _tables(runs: Sequence[ReportRun], *, extra: bool) -> Iterator[Block]:
         *([messages.allocation_sites(sites)] if sites else []),
         trials([row for row in trials_of(runs) if row.of.is_extra is extra]),
     ]
-    # Beside those of the same name a reader who hears the page can tell them apart.
+    # Distinguishes figures of the same name for screen-reader users.
     apart = ", extra trials" if extra and not all(chosen) else ""
     yield from (Sheet(table, f"{table.title}{apart}") for table in tables)
     yield Fold(
-        f"Each key figure by itself{apart}", [Sheet(t, f"{t.title}{apart}") for t in by_themselves], on_paper=False
+        f"Each key figure separately{apart}", [Sheet(t, f"{t.title}{apart}") for t in by_themselves], on_paper=False
     )
     yield from (Sheet(table, f"{table.title}{apart}") for table in more)
 
 
 def bought(runs: Sequence[ReportRun]) -> Iterator[AnyTable]:
-    """Of every run that has mitigations."""
+    """For every run with mitigations."""
     for run in runs:
         if (table := mitigations(run.summary)).rows:
             yield replace(table, title=f"{run.name}: {table.title}") if len(runs) > 1 else table
 
 
 def rows_of(runs: Sequence[ReportRun]) -> list[Of[Result]]:
-    """Every result, with the name of its run where there are several."""
+    """Every result, with the name of its run if there are several."""
     return [Of(result, label, run.name if len(runs) > 1 else "") for run, label, result in of_all(runs)]
 
 
@@ -107,7 +107,7 @@ def _compared(run: ReportRun, result: Result) -> dict[str, Finding]:
 
 
 def costs(runs: Sequence[ReportRun]) -> Iterator[Sheet]:
-    """Of every run that is about executors the costs, the families and the phases."""
+    """The costs, families and phases of every run about executors."""
     for run in runs:
         before = f"{run.name}: " if len(runs) > 1 else ""
         yield from (Sheet(replace(t, title=f"{before}{t.title}")) for t in executor_costs.tables(run.summary))
@@ -136,7 +136,7 @@ def breaking_points(runs: Sequence[ReportRun]) -> Iterator[Block]:
             title = _title(run, search, len(runs) > 1)
             yield Heading(title)
             yield Known(_found(search))
-            yield Sheet(of_levels.tried(search, f"{title}: levels that were tried").without(of_levels.BARS))
+            yield Sheet(of_levels.tried(search, f"{title}: tried levels").without(of_levels.BARS))
 
 
 def _title(run: ReportRun, part: Curve | BreakingPoint, several: bool) -> str:
@@ -162,7 +162,7 @@ def _found(search: BreakingPoint) -> Facts:
 # -- traced trials ----------------------------------------------------------------------------------------------------
 
 
-Lanes = Mapping[tuple[str, int], Picture]  # the slowest message of a traced trial, by run and number of the trial
+Lanes = Mapping[tuple[str, int], Picture]  # the slowest message of a traced trial, by run and trial number
 
 
 def traced(runs: Sequence[ReportRun], lanes: Lanes | None = None) -> Iterator[Block]:
@@ -175,7 +175,7 @@ def traced(runs: Sequence[ReportRun], lanes: Lanes | None = None) -> Iterator[Bl
 
 
 def _why(runs: Sequence[ReportRun], lanes: Lanes) -> Iterator[Block]:
-    """Of every traced trial a sentence, what passed the time of its late messages, and how much of it."""
+    """For every traced trial a sentence, the causes of its late messages' time, and their amounts."""
     for run in runs:
         for label, _, trial in run.trials:
             if (found := trial.why) is not None:
@@ -183,9 +183,9 @@ def _why(runs: Sequence[ReportRun], lanes: Lanes) -> Iterator[Block]:
                 yield Heading(title)
                 yield Text(f"{found.sentence.rstrip('.')}.")
                 if (picture := lanes.get((run.name, trial.trial))) is not None:
-                    yield Fold("The slowest message: its way, on threads and on CPUs", [picture], on_paper=False)
+                    yield Fold("The slowest message: its path, on threads and on CPUs", [picture], on_paper=False)
                 causes = Table("causes", f"{title}: by cause", [_CAUSE, *_LATENESS], found.causes)
-                totals = Table("totals", f"{title}: by who it was", [_WHAT, *_LATENESS], found.totals)
+                totals = Table("totals", f"{title}: by thread", [_WHAT, *_LATENESS], found.totals)
                 yield from (Sheet(table, long=MOST_WAITS) for table in (causes, totals))
 
 

@@ -1,4 +1,4 @@
-"""`perflab report RUN --serve`: a page that shows a run while it goes on, served to this machine alone."""
+"""`perflab report RUN --serve`: a live page of a run, served only to this machine."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from perflab.report.serve.server import LiveServer
 from perflab.report.serve.state import Watch
 
 NICE = 19  # the measurement comes first
-POLL_S = 0.5  # in which the end of serving is noticed
+POLL_S = 0.5  # seconds until the end of serving is noticed
 
 
 def serve(runs: Sequence[str], port: int = 0, announce: Callable[[str], None] | None = None) -> None:
-    """Serves the live page of these runs until Ctrl-C or SIGTERM, and then returns: that is the way to end it.
+    """Serves the live page of these runs until Ctrl-C or SIGTERM, the only ways to end it, and then returns.
 
-    A run may go on, have ended, or not have begun: it is then waited for. `port` 0 is any that is free. `announce` is
-    given lines for the user, the first of them with the URL; they go to stdout by default. To be called in the main
-    thread, of which the signals are; the process is as nice as can be from then on. Raises BadInput where a word
-    cannot become a run or `port` is none, PerflabError where the port cannot be had.
+    A run may be in progress, have ended, or not have begun yet. `port` 0 is any free one. `announce` receives lines for
+    the user, the first of them with the URL; stdout by default. Must be called in the main thread, which receives
+    signals; lowers the process's priority as far as possible. Raises BadInput for an invalid run or `port`,
+    PerflabError if the port is unavailable.
     """
     from perflab.signals import Signals
 
@@ -43,10 +43,10 @@ def serve(runs: Sequence[str], port: int = 0, announce: Callable[[str], None] | 
             server.close()
             thread.join()
         cost = server.cost()
-        say(f"Served for {cost['seconds']:.0f} s, which took {cost['cpu_s']:.2f} s of CPU time")
+        say(f"Served for {cost['seconds']:.0f} s, using {cost['cpu_s']:.2f} s of CPU time")
 
 
 def _print(line: str) -> None:
-    """At once, also where stdout is a file."""
+    """Flushed at once, even if stdout is a file."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

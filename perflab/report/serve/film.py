@@ -1,4 +1,4 @@
-"""The film of a trial as the live page asks for it: of one that is over, or as far as it is."""
+"""The film of a trial for the live page: of a finished trial, or as far as it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 def film_document(trials: Sequence[TrialDirectory], number: int | None) -> Json:
-    """Of the trial of this number, or the newest one; `film` is null where there is nothing to be seen yet."""
+    """The film of the trial with this number, or of the newest one; `film` is null if there is nothing to show yet."""
     found = next((t for t in reversed(trials) if number is None or t.number == number), None)
     shown = None if found is None else film(found.path)
     told: Json = {"trial": None if found is None else found.number, "film": None}

@@ -1,4 +1,4 @@
-"""Trials that are over, each read once, and what they say together so far: records as a summary has them."""
+"""Finished trials, each read once, and their combined results so far: records as in a summary."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ _WITHOUT_HISTOGRAMS: Json = {"accounts": None, "resources": (), "threads": None,
 
 @dataclass(frozen=True, kw_only=True)
 class Finished(FinishedTrial):
-    """A trial of the run, under which circumstances it ran, and what a search makes of it."""
+    """A trial of the run, its circumstances, and its answer for a search."""
 
     of: Circumstances
     file: TrialFile
-    unfinished: bool  # its trial.json says that it runs; it may be closed yet
-    figure: str  # "latency", or "round_trip" where there are services alone
-    met: bool | None  # the criterion of a search; None: there is none, or the trial says nothing
-    data: TrialData | None  # of a search, without histograms
+    unfinished: bool  # its trial.json says that it runs; it may still be closed
+    figure: str  # "latency", or "round_trip" if there are only services
+    met: bool | None  # the criterion of a search; None: there is none, or the trial gives no answer
+    data: TrialData | None  # for a search, without histograms
 
     @property
     def place(self) -> str:
         return place_of(self.of)
 
     def quantile(self, name: str) -> float | None:
-        """p50 or p99 of the figure; of the latency of however few messages."""
+        """p50 or p99 of the figure; of the latency even for few messages."""
         if self.figure == "latency":
             latency = self.trial.totals.latency_ns
             return None if latency is None else getattr(latency, name)
@@ -61,18 +61,18 @@ class Finished(FinishedTrial):
 
 
 def circumstances(of: DesignedTreatment | TrialFile) -> Circumstances:
-    """Of a treatment, or of a trial."""
+    """Label of a treatment, or of a trial."""
     middleware = of.middleware.name if isinstance(of, TrialFile) else of.middleware
     return Circumstances(**{"workload": "", **models.shared(Circumstances, of), "middleware": middleware})
 
 
 def place_of(of: Circumstances) -> str:
-    """What trials of one result have in common."""
+    """The common part of trials of one result."""
     return of.key(of.middleware)
 
 
 def read(directory: TrialDirectory, file: TrialFile, manifest: Manifest, goal: Goal | None = None) -> Finished:
-    """`goal` is that of a search. Raises what damaged files raise: one of DAMAGE, BadInput, OSError."""
+    """`goal` is that of a search. Raises the errors of damaged files: one of DAMAGE, BadInput, OSError."""
     edges, services = expected_of(directory, manifest.workload)
     data = collect(directory, file, edges, services, key_figures.declared(manifest.workload.graph)).data
     return Finished(
@@ -88,13 +88,13 @@ def read(directory: TrialDirectory, file: TrialFile, manifest: Manifest, goal: G
 
 
 def _took_s(directory: TrialDirectory, file: TrialFile) -> float | None:
-    """From the beginning of the trial until its last file was written: its summary is part of what a trial takes."""
+    """From the beginning of the trial until its last file was written: its summary is part of its duration."""
     began_s = epoch_s(file.started_utc)
     return None if began_s is None else round(max(0.0, directory.trial_json.stat().st_mtime - began_s), 1)
 
 
 def epoch_s(text: str | None) -> float | None:
-    """Of an instant in a file; None where it is none."""
+    """Parses an instant in a file; None if it is not one."""
     try:
         return datetime.fromisoformat(str(text)).timestamp()
     except ValueError:
@@ -107,7 +107,7 @@ def epoch_s(text: str | None) -> float | None:
 def results(
     trials: Sequence[Finished], treatments: Sequence[Circumstances], metrics: Sequence[Metric], alpha: float
 ) -> list[Result]:
-    """The results so far, in the order of the design; treatments without a trial are there, too, without figures."""
+    """The results so far, in design order; treatments without a trial are included, without figures."""
     places: dict[str, tuple[Circumstances, list[Finished]]] = {}
     for of in (*treatments, *(trial.of for trial in trials)):
         places.setdefault(place_of(of), (of, []))
@@ -137,18 +137,18 @@ def median(sample: Sample, alpha: float, unit: str = "") -> Median:
     """With its interval as soon as there are enough values."""
     if sample.n < needed(alpha):
         return Median(value=statistics.median(sample.values), low=None, high=None, n=sample.n, unit=unit)
-    from perflab.statistics import estimate  # scipy takes half a second to import, and a short run needs none of it
+    from perflab.statistics import estimate  # scipy takes half a second to import, and a short run does not need it
 
     return estimate.median_of(sample, 1 - alpha, unit)
 
 
 def needed(alpha: float) -> int:
-    """How many values an interval of a median takes: all of them lie on one side with probability 2^(1 - n)."""
+    """How many values an interval of a median needs: all of them lie on one side with probability 2^(1 - n)."""
     return max(2, math.ceil(1 - math.log2(alpha) - 1e-9))
 
 
 def document(result: Result, label: str, figure: str, alpha: float) -> Json:
-    """A result as programs read it."""
+    """A result for programs."""
     outcomes = result.outcomes
     low, high = wilson(outcomes.success, outcomes.judged, 1 - alpha) or (None, None)
     return {
@@ -168,7 +168,7 @@ def document(result: Result, label: str, figure: str, alpha: float) -> Json:
 
 
 def _of_kind(result: Result) -> list[Metric]:
-    """What the kind of workload says of its trials."""
+    """Figures from the kind of workload."""
     figures = {name: e.kind for trial in result.entering for name, e in trial.key_figures.items()}
     return [named(name) for name, kind in figures.items() if kind == VALUE]
 
@@ -186,11 +186,11 @@ def _median(result: Result, metric: Metric, alpha: float) -> Json:
     return told | {"needed": needed(alpha), "trial_reason": why_missing(result.entering, metric)}
 
 
-# -- what stands over levels -----------------------------------------------------------------------------------------
+# -- curves over levels ----------------------------------------------------------------------------------------------
 
 
 def curves(results: Sequence[Result], figure: str, alpha: float) -> list[tuple[Curve, list[list[Result]]]]:
-    """For each factor with numeric levels the curves that a sweep has, with the results at each of their levels."""
+    """For each factor with numeric levels, the curves as in a sweep, with the results at each of their levels."""
     measured = [result for result in results if result.is_regular]
     factors = dict.fromkeys(path for result in measured for path in result.factors)
     found = [(path, curve) for path in factors for curve in placed(path, measured) if len(curve.levels) > 1]
@@ -203,13 +203,13 @@ def curves(results: Sequence[Result], figure: str, alpha: float) -> list[tuple[C
 
 
 def asked(manifest: Manifest) -> Json | None:
-    """What a search was asked for; None of other runs."""
+    """The parameters of a search; None for other runs."""
     found = manifest.experiment.document.get("breaking_point")
     return found if isinstance(found, dict) else None
 
 
 def goal_of(manifest: Manifest) -> Goal | None:
-    """None of runs without a search, and where its target is not on this machine. Raises one of DAMAGE."""
+    """None for runs without a search, and if its target is not on this machine. Raises one of DAMAGE."""
     if asked(manifest) is None:
         return None
     from perflab.design.breaking_point import goal_of_document  # scipy takes half a second to import
@@ -227,7 +227,7 @@ def goal_of(manifest: Manifest) -> Goal | None:
 
 
 def _judged(goal: Goal, data: TrialData) -> bool | None:
-    """Whether a trial met the criterion; None where it says nothing."""
+    """Whether a trial met the criterion; None if it gives no answer."""
     try:
         return goal.judge(data)
     except BadInput:
@@ -235,7 +235,7 @@ def _judged(goal: Goal, data: TrialData) -> bool | None:
 
 
 def breaking_points(goal: Goal | None, trials: Sequence[Finished], manifest: Manifest) -> list[BreakingPoint]:
-    """Where they are, as far as a search knows by now."""
+    """The breaking points, as far as a search knows them by now."""
     if goal is None:
         return []
     from perflab.design.breaking_point import results
@@ -246,4 +246,4 @@ def breaking_points(goal: Goal | None, trials: Sequence[Finished], manifest: Man
     try:
         return results(judged, [data for data, _ in told], manifest.settings.seed or 0)
     except (BadInput, *DAMAGE):
-        return []  # trials of another search, which the end of the run will tell
+        return []  # trials of another search; the end of the run will show them

@@ -1,4 +1,4 @@
-"""What is served: the live page, its parts as they are now, and the report of runs that have ended."""
+"""What is served: the live page, its current parts, and the report of ended runs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from perflab.units import format_confidence, format_duration
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-HEIGHT_PX = 220  # of a picture: several of them are seen at once
-MAX_ROWS = 100  # of the table of trials
-MOST_FILMS = 24  # trials that can be chosen to be watched
+HEIGHT_PX = 220  # px of a picture: several of them are visible at once
+MAX_ROWS = 100  # rows of the table of trials
+MOST_FILMS = 24  # trials that can be selected for their film
 MOST_SIGNED = 40  # points of a line, each with a sign
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Asset:
-    """What is answered from memory."""
+    """Answers from memory."""
 
     kind: str
     body: bytes
@@ -52,7 +52,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class Look:
-    """How a state of a run is shown, and how long a page waits before it asks again."""
+    """How a state of a run is shown, and how long a page waits before its next request."""
 
     sign: str
     wait_ms: int
@@ -63,19 +63,20 @@ class Look:
 LOOKS: Mapping[str, Look] = {
     RUNNING: Look("▶", 1000),
     ELSEWHERE: Look("▷", 2000),
-    WAITING: Look("‖", 1000, advice="This page begins by itself as soon as there is one."),
-    FINISHED: Look("✔", 10_000),  # somebody may resume it
-    ENDED_EARLY: Look("!", 10_000, "warn", "The run was interrupted, or could not go on. To run what is missing:"),
+    WAITING: Look("‖", 1000, advice="This page starts automatically when the run begins."),
+    FINISHED: Look("✔", 10_000),  # it may be resumed
+    ENDED_EARLY: Look("!", 10_000, "warn", "The run was interrupted, or could not continue. To run what is missing:"),
     CRASHED: Look(
         "✖", 5000, "bad",
-        "perflab was killed, or the machine went down: the trial that ran is lost, finished ones are whole. To go on:",
+        "perflab was killed, or the machine went down: the running trial is lost, finished ones are complete. To "
+        "continue:",
     ),
     DAMAGED: Look("✖", 3000, "bad"),
 }  # fmt: skip
 
 
 def assets(names: Sequence[str]) -> Mapping[str, Asset]:
-    """By path. `names` are those of the runs, in the order of the `run` of a query."""
+    """By path. `names` are those of the runs, in the order of `run` in a query."""
     text = page.render("live.html", title=", ".join(names), runs=names)
     style = "".join([draw_html.page_style(), *map(page.asset, ("report.css", "film.css", "live.css"))])
     script = "\n".join(map(page.asset, ("pictures.js", "film.js", "live.js")))
@@ -88,12 +89,12 @@ def assets(names: Sequence[str]) -> Mapping[str, Asset]:
 
 @cache
 def library() -> Asset:
-    """What draws the pictures, by far the largest part."""
+    """The drawing library, by far the largest part."""
     return Asset("text/javascript; charset=utf-8", draw_html.library().encode())
 
 
 def report(runs: Sequence[str]) -> str:
-    """The page that `perflab report` writes. Raises PerflabError where there is nothing to report."""
+    """The page that `perflab report` writes. Raises PerflabError if there is nothing to report."""
     from perflab.report.run_page.page import report as made  # pictures and more, which nothing else here needs
     from perflab.report.runs import open_all
 
@@ -123,7 +124,7 @@ def answer(state: State, server: Mapping[str, Any], known: str | None = None) ->
 
 @dataclass(frozen=True)
 class _Part:
-    """An element, and what is drawn in it."""
+    """An element, and its pictures."""
 
     written: Markup
     figures: Sequence[Figure] = ()
@@ -136,14 +137,14 @@ def _written(macro: str, *values: Any) -> Markup:
 def _section(
     name: str, blocks: Sequence[Block] = (), figures: Sequence[Figure] = (), below: Sequence[Block] = ()
 ) -> _Part:
-    """Blocks, the pictures, and blocks below these; it is not shown where there is nothing."""
+    """Blocks, the pictures, and blocks below these; hidden if empty."""
     pictures = [Picture(markup) for markup in draw_html.sections(figures, level=3).values()]
     return _Part(_written("section", name, [*blocks, *pictures, *below]), figures)
 
 
 @lru_cache(maxsize=16)
 def _slow(run: SoFar) -> list[_Part]:
-    """What changes when a trial begins or ends."""
+    """The parts that change when a trial begins or ends."""
     document = run.document
     looks = [_look(row) for row in document["trials"]]
     names = _names(run)
@@ -166,7 +167,7 @@ def _slow(run: SoFar) -> list[_Part]:
 
 
 def _films(run: SoFar) -> _Part:
-    """What can be watched: the newest trial, and those before it, the last one first."""
+    """The trials with a film: the newest one, and earlier ones, the last one first."""
     if not run.document.get("films"):
         return _section("films")
     begun = [(row, *_look(row)) for row in run.document["trials"] if row["number"] is not None]
@@ -179,12 +180,12 @@ def _confidence(run: SoFar) -> float:
 
 
 def _names(run: SoFar) -> dict[int | None, str]:
-    """The labels of results, by their places."""
+    """The labels of results, by index."""
     return {place: result["label"] for place, result in enumerate(run.document["results"])}
 
 
 def _look(row: Json) -> tuple[str, str, str]:
-    """Of a trial of the plan: its sign, its tone, and what became of it."""
+    """For a trial of the plan: its sign, its tone, and its outcome."""
     if row["interrupted"]:
         return "–", "faint", "interrupted"
     if row["outcome"] in (None, "running"):
@@ -194,7 +195,7 @@ def _look(row: Json) -> tuple[str, str, str]:
 
 
 def _results(run: SoFar) -> _Part:
-    """As in a report, with the interval of the share of successes; without levels that a search never tried."""
+    """As in a report, with the interval of the success rate; without levels that a search never tried."""
     level = _confidence(run)
 
     def success(row: Beside) -> Cell:
@@ -208,20 +209,20 @@ def _results(run: SoFar) -> _Part:
     table = results(rows)
     columns = [replace(c, read=success) if c is SUCCESSES else c for c in table.columns]
     note = (
-        f"Medians have {format_confidence(level)} intervals, which take {needed(1 - level)} trials; success of the "
-        "trials that were judged has Wilson's."
+        f"Medians have {format_confidence(level)} intervals, which need {needed(1 - level)} trials; the success "
+        "rate of the judged trials has Wilson's."
     )
     left = [f"{level['factor']}={level['level']}: {level['reason']}" for level in run.document["unavailable_levels"]]
     left += [f"{one['treatment']}: {one['reason']}" for one in run.document["left_out"]]
     made = replace(table, title="Medians over trials", columns=columns, notes=[note])
     blocks: list[Block] = [Heading("Results so far", 2), Sheet(made, sorts=False)]
     if left:
-        blocks += [Text("Left out, since this machine cannot do them:"), Items(left)]
+        blocks += [Text("Left out, because this machine cannot run them:"), Items(left)]
     return _section("results", blocks, _over_levels(run))
 
 
 def _trials(run: SoFar) -> _Part:
-    """As in a report, the last one first, with how long each took in all."""
+    """As in a report, the last one first, with the total time of each."""
     if not run.trials:
         return _section("trials")
     names = _names(run)
@@ -248,7 +249,7 @@ def _of_replies(name: str) -> Column[TrialOf]:
 
 
 def _quick(run: SoFar, now: Json) -> Iterator[_Part]:
-    """What changes every second: the present trial, or the last one."""
+    """The parts that change every second: the present trial, or the last one."""
     trial = now["trial"]
     if trial is None:
         yield from map(_section, ("present", "courses"))
@@ -276,7 +277,7 @@ def _quick(run: SoFar, now: Json) -> Iterator[_Part]:
 
 
 def _measured(trial: Json) -> str:
-    """How much of the trial, while it is measured; else what it does."""
+    """The share of the trial that was measured; before and after that, its phase."""
     since, spent_s = trial["measured_since"], trial["elapsed_s"]
     if since is not None:
         spent_s = max(0.0, time.time() - since)
@@ -303,7 +304,7 @@ _LINES = (
 
 
 def _latency(trial: Json, name: str) -> Figure:
-    """Of each second of the present trial."""
+    """For each second of the present trial."""
     points, group = trial["latency"], trial["result"] or 0
     plot = Plot(_since_start(trial), _steady(times("latency"), 1e3))
     for place, key in enumerate(_LINES if points else (), start=1):
@@ -332,7 +333,7 @@ def _cpu(trial: Json) -> Figure:
 
 
 def _over_levels(run: SoFar) -> list[Figure]:
-    """As in a report: curves, and where a search found that it breaks."""
+    """As in a report: curves, and the breaking point of a search."""
     if not run.curves and not run.breaking_points:
         return []
     from perflab.report import levels  # polars takes a while to import
@@ -342,7 +343,7 @@ def _over_levels(run: SoFar) -> list[Figure]:
 
 
 def _course(run: SoFar) -> Figure | None:
-    """p50 and p99 of each trial that is over."""
+    """p50 and p99 of each finished trial."""
     rows = [row for row in run.document["trials"] if row["ended"]]
     last = max(run.document["planned"] or 0, len(run.document["trials"])) + 0.5
     ticks = tuple(tick for tick in linear_ticks(0.5, last, 10) if tick[0] == int(tick[0]))
@@ -359,7 +360,7 @@ def _course(run: SoFar) -> Figure | None:
         return None
     keys = [Key("p50", sign="full"), Key("p99", sign="hollow"), Key("no success", sign="cross")]
     groups = [(place or 0, name) for place, name in _names(run).items()]
-    return plot.figure("course", "Trial by trial", "p50 and p99 of each trial that is over", groups, keys)
+    return plot.figure("course", "Trial by trial", "p50 and p99 of each finished trial", groups, keys)
 
 
 def _since_start(trial: Json) -> Side:
@@ -367,7 +368,7 @@ def _since_start(trial: Json) -> Side:
 
 
 def _steady(side: Side, usual: float) -> Side:
-    """Between round numbers, so that an axis seldom moves while a trial runs; `usual` is where there are no values."""
+    """Between round numbers, so that an axis seldom moves while a trial runs; `usual` applies without values."""
 
     def rounded(value: float, *, up: bool) -> float:
         size = 10.0 ** math.floor(math.log10(max(value, 1.0)))

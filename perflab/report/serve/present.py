@@ -1,7 +1,7 @@
-"""The trial that runs, from what its processes have recorded so far.
+"""The running trial, from what its processes have recorded so far.
 
-Progress records are cumulative and come once a second, so two of them differ by exactly what that second had; of a
-long trial neighbouring seconds are put together, which is as exact.
+Progress records are cumulative and come once a second, so two of them differ by exactly that second; in a long trial,
+neighbouring seconds are merged, which is just as exact.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from perflab.statistics import histogram as hg
 from perflab.statistics.histogram import Histogram
 from perflab.units import NS_PER_S
 
-CHUNK_BYTES = 8 << 20  # of a file at a time; what is more comes with the next look
+CHUNK_BYTES = 8 << 20  # bytes of a file to read at a time; the rest is read with the next requests
 LONGEST_LINE_BYTES = 64 << 20
 MAX_POINTS = 300  # of a curve; more than a telephone or a column of a page can show
-MAX_PROCESSES = 8  # whose CPU use is shown
+MAX_PROCESSES = 8  # processes whose CPU use is shown
 COMMAND = "running"  # the phase of a command, whose figures are known after the trial
 
-# Most lines are events and checkpoints, which cost time to parse and say nothing more here.
+# Most lines are events and checkpoints, which are slow to parse and not needed here.
 _TYPE = re.compile(rb'"type": ?"(\w+)"')
 _CODE = re.compile(rb'"code": ?"(\w+)"')
 
@@ -40,20 +40,20 @@ Point = tuple[float, float | None, float | None, float | None]
 
 
 class Tail:
-    """Follows one file that somebody else appends to: nothing is read twice, and a half-written line waits.
+    """Follows one file that another process appends to: nothing is read twice, and a half-written line waits.
 
     The file may not exist yet, and may be replaced.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.restarted = False  # the last look found another file under the name, or one that had become shorter
+        self.restarted = False  # the last read found another file under the name, or a shorter one
         self._offset = 0
         self._rest = b""
         self._identity: tuple[int, int] | None = None
 
     def lines(self) -> list[bytes]:
-        """The whole lines that are new, without their ends; none where the file cannot be read."""
+        """The new complete lines, without their ends; none if the file cannot be read."""
         self.restarted = False
         try:
             with self.path.open("rb", buffering=0) as file:
@@ -69,12 +69,12 @@ class Tail:
         self._offset += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
         if len(self._rest) > LONGEST_LINE_BYTES:
-            self._rest = b""  # no line of anybody's records; what follows it is damaged, and told
+            self._rest = b""  # not a valid record; what follows it is damaged, and counted
         return lines
 
 
 class Seconds:
-    """Latency second by second, of all processes together. `width` is how many seconds a point has by now."""
+    """Latency second by second, of all processes together. `width` is the present number of seconds per point."""
 
     def __init__(self) -> None:
         self.width = 1
@@ -82,7 +82,7 @@ class Seconds:
         self._points: dict[int, Point] = {}
 
     def add(self, second: int, counted: Histogram) -> None:
-        """What was counted in a second, from 1."""
+        """Counts of a second, numbered from 1."""
         place = max(0, second - 1) // self.width
         known = self._parts.get(place)
         self._parts[place] = counted if known is None else hg.merge([known, counted])
@@ -107,7 +107,7 @@ class Seconds:
 
 
 class Usage:
-    """CPU use of one process between its samples; neighbours are put together where there are many."""
+    """CPU use of one process between its samples; neighbours are merged if there are many."""
 
     def __init__(self) -> None:
         self.samples: list[tuple[int, int, int]] = []  # at_ns, interval_ns, of it on a CPU
@@ -119,7 +119,7 @@ class Usage:
             self.samples = [(p[-1][0], sum(s[1] for s in p), sum(s[2] for s in p)) for p in pairs]
 
     def points(self, from_ns: int, until_ns: int) -> list[tuple[float, float]]:
-        """Seconds from the start of the measured part, and percent of one CPU; starting up and ending are left out."""
+        """Seconds from the start of the measured part, and percent of one CPU; without starting up and ending."""
         return [
             (round((at - from_ns) / NS_PER_S, 2), round(100 * used / wall, 1))
             for at, wall, used in self.samples
@@ -140,7 +140,7 @@ class _Process:
         self.late = self.too_late = self.unreadable = 0
 
     def read(self, seconds: Seconds) -> bool:
-        """Takes in what is new; whether there was anything."""
+        """Reads new records; returns whether there were any."""
         lines = self.tail.lines()
         for line in lines:
             try:
@@ -184,7 +184,7 @@ class _Process:
 
 
 class PresentTrial:
-    """One trial's records, followed from their beginning. `here`: the clock of these is that of this machine."""
+    """The records of one trial, followed from their beginning. `here`: they use the clock of this machine."""
 
     def __init__(self, directory: TrialDirectory) -> None:
         self.directory = directory
@@ -194,7 +194,7 @@ class PresentTrial:
         self._since: float | None = None
 
     def refresh(self, file: TrialFile, *, running: bool) -> None:
-        """Reads what is new of the workload's own processes, those of trial.json."""
+        """Reads new records of the workload's own processes, which trial.json lists."""
         if self._whole:
             return
         for name, told in file.processes.items():
@@ -202,7 +202,7 @@ class PresentTrial:
                 self._processes[name] = _Process(name, self.directory.records(name))
         new = [process.read(self._seconds) for process in self._processes.values()]
         if any(process.tail.restarted for process in self._processes.values()):
-            # Not the file that was followed: what came from it is forgotten, and everything read anew.
+            # Another file than before: its content is forgotten, and everything is read anew.
             self._seconds, self._processes = Seconds(), {}
             self.refresh(file, running=running)
         else:
@@ -216,11 +216,11 @@ class PresentTrial:
 
     @property
     def _told(self) -> list[Json]:
-        """The last progress of each process that said any."""
+        """The last progress of each process that reported any."""
         return [p.last for p in self._processes.values() if p.last is not None]
 
     def phase(self, file: TrialFile, *, here: bool, command: bool) -> str:
-        """What the trial does, as far as its files tell."""
+        """The state of the trial, from its files."""
         if self._measured is None:
             launched = any(p.pid is not None for p in file.processes.values())
             return COMMAND if command and launched else "starting" if launched else "preparing"
@@ -234,7 +234,7 @@ class PresentTrial:
         return "measuring" if any(record["publishing"] for record in self._told) else "draining"
 
     def since(self, *, here: bool) -> float | None:
-        """Since when it has been measured, in seconds since the epoch, for a clock that goes on between two states."""
+        """The start of measuring, in seconds since the epoch, for a clock that runs between two states."""
         if not here or self._measured is None:
             return None
         if self._since is None:
@@ -242,12 +242,12 @@ class PresentTrial:
         return self._since
 
     def document(self) -> Json:
-        """The figures so far; null is what nobody has told yet."""
+        """The figures so far; null is not reported yet."""
         processes, told = list(self._processes.values()), self._told
         latencies = [p.latency for p in processes if p.latency is not None]
         p50, p99 = quantiles(hg.merge(latencies)) if latencies else (None, None)
         return {
-            # How far the processes say that they are.
+            # The progress that the processes report.
             "elapsed_s": max((round(max(0.0, r["elapsed_ns"] / NS_PER_S), 1) for r in told), default=None),
             "p50_ns": p50,
             "p99_ns": p99,
@@ -262,7 +262,7 @@ class PresentTrial:
         }
 
     def _cpu(self, processes: Sequence[_Process]) -> list[Json]:
-        """Of the processes that used most; in the order of the graph, so that their marks stay."""
+        """For the processes that used most; in the order of the graph, so that their marks stay the same."""
         if self._measured is None:
             return []
         busiest = sorted(processes, key=lambda p: -sum(s[2] for s in p.usage.samples))[:MAX_PROCESSES]

@@ -1,8 +1,8 @@
-"""The web server of a live page: this machine alone may ask, and nothing but a handful of fixed paths is answered.
+"""The web server of a live page: it answers only this machine, and only a handful of fixed paths.
 
-It listens on 127.0.0.1 only and answers only who calls it by a name of the loopback, so that no page from elsewhere
-can reach it by a name of its own that leads here. No path leads to a file. Each connection has a thread of its own
-and a time limit for everything; where there are too many, the one that has been quiet for longest makes room.
+It listens on 127.0.0.1 only and requires a loopback name in Host, so that no foreign page can reach it by a name that
+resolves to this machine. No path maps to a file. Each connection has its own thread and time limits for everything; if
+there are too many, the one that was idle longest is closed.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Json = dict[str, Any]
 HOST = "127.0.0.1"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 MAX_CONNECTIONS = 32
-QUIET_LIMIT_S = 20.0  # of a connection on which nothing comes or goes
-MAX_TARGET = 512  # letters of a path with its query
+QUIET_LIMIT_S = 20.0  # seconds for a connection without traffic
+MAX_TARGET = 512  # characters of a path with its query
 
-# Of the live page: what it is made of comes from this server, and nothing at all from elsewhere.
+# For the live page: its parts come from this server, and nothing from elsewhere.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# Of the report, which is one file with everything in it.
+# For the report, which is one self-contained file.
 REPORT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -53,16 +53,17 @@ Report = Callable[[Sequence[str]], str]
 
 
 class LiveServer(ThreadingHTTPServer):
-    """Serves `watches` until `shutdown`; `url` is where."""
+    """Serves `watches` until `shutdown`, at `url`."""
 
     daemon_threads = True
-    allow_reuse_address = True  # a port that was served a moment ago
+    allow_reuse_address = True  # a port that was in use a moment ago
     request_queue_size = MAX_CONNECTIONS
 
     def __init__(self, watches: Sequence[Watch], port: int, assets: Mapping[str, Asset], report: Report) -> None:
-        """Binds the port; 0 is any free one. Raises PerflabError where it cannot be had, BadInput where it is none."""
+        """Binds the port; 0 is any free one. Raises PerflabError if the port is unavailable, BadInput if it is
+        invalid."""
         if not 0 <= port <= 65535:
-            raise BadInput(f"--port {port} is not within 0..65535; 0 is any that is free")
+            raise BadInput(f"--port {port} is not within 0..65535; 0 is any free one")
         self.watches = tuple(watches)
         self.assets = dict(assets)
         self.report = report
@@ -75,7 +76,7 @@ class LiveServer(ThreadingHTTPServer):
             super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise PerflabError(
-                f"cannot serve at {HOST}:{port}: {error.strerror}; choose another --port, or 0 for any that is free"
+                f"cannot serve at {HOST}:{port}: {error.strerror}; choose another --port, or 0 for any free one"
             ) from error
 
     @property
@@ -83,7 +84,7 @@ class LiveServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_address[1]}/"
 
     def cost(self) -> Json:
-        """What serving has cost so far: CPU time of this process, and its share of one CPU."""
+        """The cost of serving so far: CPU time of this process, and its share of one CPU."""
         seconds, cpu_s = time.monotonic() - self._began_s, time.process_time() - self._cpu_s
         share = 100 * cpu_s / seconds if seconds >= 1 else None
         return {
@@ -103,7 +104,7 @@ class LiveServer(ThreadingHTTPServer):
     # -- connections ---------------------------------------------------------------------------------------------------
 
     def server_bind(self) -> None:
-        """Without asking DNS for the name of the machine, as http.server would."""
+        """Avoids the DNS query for the machine's name that http.server would make."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -119,7 +120,7 @@ class LiveServer(ThreadingHTTPServer):
             self._connections[request] = time.monotonic()
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # no thread to be had
+        except RuntimeError:  # no thread is available
             self.shutdown_request(request)
 
     def shutdown_request(self, request: Any) -> None:
@@ -128,13 +129,13 @@ class LiveServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def answered(self, request: socket.socket) -> None:
-        """A connection has done something useful."""
+        """A connection has made progress."""
         with self._lock:
             if request in self._connections:
                 self._connections[request] = time.monotonic()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is nobody's business; anything else is told in one line, and serving goes on."""
+        """A disconnected client is ignored; any other error is reported in one line, and serving continues."""
         error = sys.exc_info()[1]
         if error is not None and not isinstance(error, OSError):
             sys.stderr.write(f"perflab: a page was not answered: {type(error).__name__}: {one_line(str(error))}\n")
@@ -144,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
     """One connection."""
 
     server: LiveServer
-    protocol_version = "HTTP/1.1"  # one connection for all the states that a page asks for
+    protocol_version = "HTTP/1.1"  # one connection for all the states that a page requests
     server_version = "perflab"
     sys_version = ""
     timeout = QUIET_LIMIT_S
@@ -158,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_body=False)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Also called by http.server, for what is no HTTP or has a method that it does not find."""
+        """Also called by http.server, for requests that are not HTTP or have an unknown method."""
         del explain
         if code == HTTPStatus.NOT_IMPLEMENTED:
             code, message = HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered"
@@ -168,14 +169,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(code, Asset("text/plain; charset=utf-8", f"{text}\n".encode()), headers)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A server that is asked once a second has nothing to say about it."""
+        """A server that is polled every second does not log requests."""
 
     def _answer(self, *, with_body: bool) -> None:
         self._with_body = with_body
         if self.headers.get("Content-Length", "0") != "0" or self.headers.get("Transfer-Encoding"):
-            self.close_connection = True  # what follows is no request
+            self.close_connection = True  # what follows is not a request
         if not _of_loopback(self.headers.get_all("Host")):
-            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this page is served to this machine alone")
+            self.send_error(HTTPStatus.MISDIRECTED_REQUEST, "this page is served only to this machine")
             return
         if len(self.path) > MAX_TARGET:
             self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG)
@@ -196,11 +197,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif (asset := self.server.assets.get(path)) is not None:
             self._send(HTTPStatus.OK, asset)
         else:
-            self.send_error(HTTPStatus.NOT_FOUND, "there is no such page")
+            self.send_error(HTTPStatus.NOT_FOUND, "no such page")
         self.server.answered(self.connection)
 
     def _watch(self, query: Mapping[str, str]) -> Watch | None:
-        """The run that is asked for; without it the answer is given."""
+        """The requested run; answers without one."""
         watches = self.server.watches
         number = query.get("run", "1")
         if not number.isascii() or not number.isdigit() or not 1 <= int(number) <= len(watches):
@@ -209,12 +210,12 @@ class _Handler(BaseHTTPRequestHandler):
         return watches[int(number) - 1]
 
     def _film(self, query: Mapping[str, str]) -> None:
-        """Of a trial by its number, or of the newest one."""
+        """The trial with a number, or the newest one."""
         if (watch := self._watch(query)) is None:
             return
         number = query.get("trial", "")
         if number and not (number.isascii() and number.isdigit()):
-            self.send_error(HTTPStatus.NOT_FOUND, "trial is the number of one")
+            self.send_error(HTTPStatus.NOT_FOUND, "trial must be a trial's number")
             return
         watch.state()
         told = json.dumps(watch.film(int(number) if number else None), allow_nan=False, separators=(",", ":"))
@@ -233,10 +234,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, Asset(kind, written(state, cost, query.get("known"))), {"ETag": tag})
 
     def _report(self) -> None:
-        """The report of all runs, as soon as none of them goes on. It is made once; meanwhile states are answered."""
+        """The report of all runs, as soon as all have ended. It is made once; meanwhile, states are answered."""
         states = [watch.state() for watch in self.server.watches]
         if any(state.kind not in ENDED for state in states):
-            self.send_error(HTTPStatus.CONFLICT, "the run has not ended; its report is here as soon as it has")
+            self.send_error(HTTPStatus.CONFLICT, "the run has not ended; its report will be here when it has")
             return
         version = " ".join(state.version for state in states)
         with self.server.reporting:
@@ -273,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _of_loopback(hosts: Sequence[str] | None) -> bool:
-    """Whether the one Host header names the loopback; with any port, since a tunnel may end at another one."""
+    """Whether the one Host header names the loopback; with any port, since a tunnel may use another one."""
     if hosts is None or len(hosts) != 1:
         return False
     name, colon, port = hosts[0].strip().lower().rpartition(":")
@@ -283,7 +284,7 @@ def _of_loopback(hosts: Sequence[str] | None) -> bool:
 
 
 def _parsed(target: str) -> tuple[str, dict[str, str]]:
-    """The path and the query of a request's target. Raises ValueError where it is none."""
+    """The path and the query of a request's target. Raises ValueError if it is invalid."""
     parts = urlsplit(target)
     if parts.scheme or parts.netloc or not target.startswith("/"):
         raise ValueError("not a path")

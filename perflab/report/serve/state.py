@@ -1,7 +1,7 @@
-"""What a run is doing, from its files alone: read when somebody asks, and only what is new.
+"""The state of a run, from its files alone: read on request, and only new parts.
 
-Nothing is written into the run, and nothing is asked of its processes: it does not know that it is watched. The keys
-are in docs/formats.md, "Live state".
+Nothing is written into the run or requested from its processes: the run is not aware of being watched. The keys are in
+docs/formats.md, "Live state".
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from perflab.design.breaking_point import Goal
 
 SCHEMA = 1
-LOOK_INTERVAL_S = 0.9  # files are not looked at more often, however many ask
-READING_S = 0.25  # spent on finished trials in one look; the rest comes with the next ones
-ALPHA = 0.05  # of runs from before there were statistics
+LOOK_INTERVAL_S = 0.9  # files are not read more often, whatever the number of requests
+READING_S = 0.25  # seconds per request for reading finished trials; the rest follows with the next ones
+ALPHA = 0.05  # for runs from before there were statistics
 
-# States of a run beside RUNNING and ELSEWHERE.
+# States of a run in addition to RUNNING and ELSEWHERE.
 WAITING, FINISHED, ENDED_EARLY, CRASHED, DAMAGED = "waiting", "finished", "ended_early", "crashed", "damaged"
 ENDED = (FINISHED, ENDED_EARLY, CRASHED)
 
@@ -58,7 +58,7 @@ Signature = tuple[int, int, int]
 
 @dataclass(frozen=True, eq=False)
 class SoFar:
-    """What of a run changes when a trial begins or ends: as programs read it, and the records that it is made of."""
+    """The part of a run that changes when a trial begins or ends: for programs, and the records behind it."""
 
     document: Json
     results: Sequence[Result] = ()
@@ -68,7 +68,7 @@ class SoFar:
 
 
 class State:
-    """What is known of a run at one instant. `version` changes with anything but the cost of the server itself."""
+    """The state of a run at one instant. `version` changes with everything but the cost of the server itself."""
 
     def __init__(self, run: SoFar, now: Json) -> None:
         self.run, self.now = run, now
@@ -97,7 +97,7 @@ T = TypeVar("T")
 
 
 class _Document(Generic[T]):
-    """A file that is read again only when it has changed. `read` raises BadInput."""
+    """A file that is read again only after it has changed. `read` raises BadInput."""
 
     def __init__(self, path: Path, read: Callable[[], T | None]) -> None:
         self.path, self._read = path, read
@@ -106,7 +106,7 @@ class _Document(Generic[T]):
         self.signature: Signature | None = None
 
     def refresh(self) -> None:
-        """A file that is not there has no content; a damaged one has a problem."""
+        """A missing file has no content; a damaged one has a problem."""
         found = _signature(self.path)
         if found == self.signature:
             return
@@ -123,7 +123,7 @@ class _Document(Generic[T]):
 
 
 class _Seen(_Document[TrialFile]):
-    """The folder of a trial: trial.json, what was read when it was over, or why that cannot be."""
+    """The folder of a trial: trial.json, what was read after its end, or why that is impossible."""
 
     def __init__(self, directory: TrialDirectory) -> None:
         super().__init__(directory.trial_json, directory.read)
@@ -133,7 +133,7 @@ class _Seen(_Document[TrialFile]):
 
     @property
     def file(self) -> TrialFile:
-        assert self.content is not None, "it is one of the run's own"
+        assert self.content is not None, "whether it belongs to this run"
         return self.content
 
     @property
@@ -142,10 +142,11 @@ class _Seen(_Document[TrialFile]):
 
 
 class Watch:
-    """One run, looked at when `state` is called; from any thread."""
+    """One run, read when `state` is called; from any thread."""
 
     def __init__(self, word: str, host: Host | None = None) -> None:
-        """`word` is a run directory or its name in runs/, which may come later. Raises BadInput where it is a file."""
+        """`word` is a run directory or its name in runs/, which may be created later. Raises BadInput if it is a
+        file."""
         self.word = word
         self._host = host or Host()
         self._lock = threading.Lock()
@@ -153,7 +154,7 @@ class Watch:
         self._state: State | None = None
         self._followed: _Followed | None = None
         if Path(word).exists() and not Path(word).is_dir():
-            raise BadInput(f"{word!r} is a file; name the run directory, which may also come later")
+            raise BadInput(f"{word!r} is a file; name the run directory, which may also be created later")
 
     @property
     def name(self) -> str:
@@ -162,11 +163,11 @@ class Watch:
 
     @property
     def path(self) -> Path | None:
-        """The run directory, as soon as there is one."""
+        """The run directory, as soon as it exists."""
         return None if self._followed is None else self._followed.run.path
 
     def state(self) -> State:
-        """The state, which is no older than LOOK_INTERVAL_S."""
+        """The state, not older than LOOK_INTERVAL_S."""
         with self._lock:
             if self._state is None or self._looked_s is None or time.monotonic() - self._looked_s >= LOOK_INTERVAL_S:
                 self._state = self._look()
@@ -174,15 +175,15 @@ class Watch:
             return self._state
 
     def film(self, number: int | None) -> Json:
-        """The film of a trial, of the newest one without a number; its files are read each time."""
+        """The film of a trial, or of the newest one without a number; its files are read each time."""
         from perflab.report.serve.film import film_document
 
-        followed = self._followed  # another thread may let go of it meanwhile
+        followed = self._followed  # another thread may release it meanwhile
         return film_document([] if followed is None else followed.run.trials(), number)
 
     def _look(self) -> State:
         if self._followed is not None and not self._followed.run.manifest.exists():
-            self._followed = None  # taken away; perhaps another one comes in its place
+            self._followed = None  # removed; another one may replace it
         if self._followed is None:
             try:
                 self._followed = _Followed(rundir.open_run(self.word), self._host)
@@ -199,7 +200,7 @@ class Watch:
             return _nothing(self.name, DAMAGED, f"cannot read {error.filename or path}: {error.strerror}")
 
     def _missing(self) -> str:
-        """perflab makes the folder a little before what makes it a run; what lies in one for longer is no run."""
+        """perflab creates the folder shortly before the manifest; a folder without one for longer is not a run."""
         path = Path(self.word)
         if path.is_dir() and any(path.iterdir()):
             return f"{self.word} is not a run directory, it has no {rundir.MANIFEST}; waiting for one"
@@ -207,18 +208,18 @@ class Watch:
 
 
 class _Followed:
-    """A run that is there, with what has been read of it."""
+    """An existing run, with what was read so far."""
 
     def __init__(self, run: RunDirectory, host: Host) -> None:
         self.run = run
         self._host = host
         self._manifest = _Document(run.manifest, run.read_manifest)
         self._summary = _Document(run.summary, lambda: json_file.read_json(run.summary))
-        self._trials: dict[str, _Seen] = {}  # by the names of their folders
+        self._trials: dict[str, _Seen] = {}  # by folder name
         self._present: PresentTrial | None = None
         self._made: tuple[object, SoFar] | None = None
         self._goal: Goal | None = None
-        self._goal_of: Signature | None = None  # the manifest that it is of
+        self._goal_of: Signature | None = None  # the manifest that it belongs to
 
     def look(self) -> State:
         """Raises BadInput, OSError, or one of DAMAGE."""
@@ -258,14 +259,14 @@ class _Followed:
     # -- files -------------------------------------------------------------------------------------------------------
 
     def _has_summary(self, controller: str) -> bool:
-        """Whether the run has ended. While a run is resumed the summary of its former part is still there."""
+        """Whether the run has ended. While a run is being resumed, the summary of its earlier part still exists."""
         made, begun = self._summary.signature, self._manifest.signature
         if made is None or begun is None:
             return False
         return controller != RUNNING or made[0] >= begun[0]
 
     def _own(self, manifest: Manifest) -> list[_Seen]:
-        """The run's own trials whose trial.json can be read, in order."""
+        """The run's own trials with a readable trial.json, in order."""
         own = []
         for directory in self.run.trials():
             name = directory.path.name
@@ -275,13 +276,13 @@ class _Followed:
             if seen.problem is not None:
                 seen.note = seen.problem
             elif seen.content is not None and manifest.run_id not in (None, seen.content.run_id):
-                seen.note = f"{name} is of another run and left out"
+                seen.note = f"{name} belongs to another run and is left out"
             elif seen.content is not None:
                 own.append(seen)
         return own
 
     def _read(self, trials: Sequence[_Seen], manifest: Manifest) -> int:
-        """Reads trials that are over and new, for a while; how many are left for the next time."""
+        """Reads newly finished trials for a while; returns how many are left for the next time."""
         began = time.monotonic()
         new = [seen for seen in trials if seen.unread]
         for place, seen in enumerate(new):
@@ -296,14 +297,14 @@ class _Followed:
         return 0
 
     def _valid(self) -> list[Finished]:
-        """Trials that were read, without those that were interrupted and whose place was run again."""
+        """Trials that were read, without interrupted ones that were run again."""
         read = [seen.finished for seen in self._trials.values() if seen.finished is not None]
         trials = sorted(read, key=lambda t: t.trial.trial)
         again = {t.trial.order: t.trial.trial for t in trials}
         return [t for t in trials if not (t.trial.interrupted and again[t.trial.order] > t.trial.trial)]
 
     def _whole(self, manifest: Manifest, trials: Sequence[Finished]) -> bool:
-        """Whether the run came to the end of its plan. A search has no plan; it ends where no trial was broken off."""
+        """Whether the run came to the end of its plan. A search has no plan; it has ended if no trial was cut off."""
         if any(t.trial.interrupted for t in trials):
             return False
         planned = {entry.order for entry in manifest.trials if entry.order is not None}
@@ -326,7 +327,7 @@ class _Followed:
         figure = trials[0].figure if trials else "latency"
         treatments = [circumstances(entry) for entry in (*manifest.treatments, current) if entry]
         metrics = dict.fromkeys(METRICS[name] for name in (f"{figure}.p50", f"{figure}.p99", "run_time"))
-        with contextlib.suppress(BadInput):  # of a package that is not installed here
+        with contextlib.suppress(BadInput):  # from a package that is not installed here
             kinds = key_figures.kinds(key_figures.declared(manifest.workload.graph))
             metrics |= dict.fromkeys(chosen(statistics.get("metrics"), figures=kinds))
         results = finished.results(trials, treatments, list(metrics), alpha)
@@ -363,7 +364,7 @@ class _Followed:
     # -- the quick part ----------------------------------------------------------------------------------------------
 
     def _time_left(self, run: Json, trials: Sequence[Finished], current: _Seen | None, going_on: bool) -> Json:
-        """As the terminal tells it (report/progress.py); null where nothing runs, or nobody knows how many will."""
+        """As in the terminal (report/progress.py); null if nothing runs, or the number of trials is unknown."""
         done = {t.trial.order: t for t in trials if not t.trial.interrupted}
         told: Json = {"done": len(done), "left_s": None, "left_words": None}
         if not going_on or not run["planned"] or not run["duration_s"]:
@@ -371,7 +372,7 @@ class _Followed:
         seconds = run["duration_s"] + run["warmup_s"]
         of_current = None if current is None else current.file.order
         orders = [row["order"] for row in run["trials"]]
-        # In the order in which they ran: of a resumed run that is not the plan's.
+        # In the order in which they ran, which differs from the plan's for a resumed run.
         orders.sort(key=lambda order: (order not in done, order != of_current, order))
         entries = tuple(PlannedTrial(order, "", "", seconds, run["warmup_s"]) for order in orders)
         clock_s = 0.0
@@ -381,11 +382,11 @@ class _Followed:
             began_s = finished.epoch_s(current.file.started_utc)
             clock_s = 0.0 if began_s is None else max(0.0, time.time() - began_s)
         if progress.current is None and progress.next is None:
-            return told  # its summary is being made
+            return told  # its summary is being written
         return told | {"left_s": round(progress.left_s()), "left_words": progress.left_in_words()}
 
     def _trial(self, seen: _Seen, manifest: Manifest, run: SoFar, current: _Seen | None, controller: str) -> Json:
-        """The present trial; where none runs, the last one."""
+        """The present trial; if none runs, the last one."""
         file, directory, running = seen.file, seen.directory, current is not None
         if self._present is None or self._present.directory.path != directory.path:
             self._present = PresentTrial(directory)
@@ -412,7 +413,7 @@ class _Followed:
         }
 
 
-# Of a trial of the plan that is to come.
+# For a future trial of the plan.
 _ROW: Json = {
     "order": None, "result": None, "number": None, "outcome": None, "ended": None, "interrupted": False, "reason": None,
     "p50_ns": None, "p99_ns": None, "received": None, "lost": None, "met": None, "took_s": None,
@@ -422,12 +423,12 @@ _ROW: Json = {
 def _rows(
     plan: Sequence[DesignedTrial], trials: Sequence[Finished], current: TrialFile | None, places: Mapping[str, int]
 ) -> list[Json]:
-    """The trials of the plan in its order, with their outcomes; those of a search, which has no plan, as they ran."""
+    """The trials of the plan in order, with their outcomes; those of a search, which has no plan, as they ran."""
 
     def row(entry: DesignedTrial | TrialFile, **more: Any) -> Json:
         return {**_ROW, "order": entry.order, "result": places.get(place_of(circumstances(entry))), **more}
 
-    # Manifests from before there were experiments have empty entries.
+    # Manifests from before experiments existed have empty entries.
     rows = {entry.order: row(entry) for entry in plan if entry.order is not None}
     for t in trials:
         trial = t.trial
@@ -445,7 +446,7 @@ def _rows(
 
 
 def _levels(curves: Sequence[tuple[Curve, list[list[Result]]]], results: Sequence[Result]) -> list[Json]:
-    """For each factor its curves: which results stand at which level."""
+    """The curves of each factor: which results belong to which level."""
     places = {id(result): n for n, result in enumerate(results)}
     found = []
     for factor in dict.fromkeys(curve.factor for curve, _ in curves):
@@ -466,7 +467,7 @@ def _levels(curves: Sequence[tuple[Curve, list[list[Result]]]], results: Sequenc
 
 
 def _label(curve: Curve, of_factor: Sequence[Curve]) -> str:
-    """What a curve differs in from the others of its factor; empty where there is but one."""
+    """What distinguishes a curve from the others of its factor; empty if there is only one."""
     words = [curve.variant] if len({c.variant for c in of_factor}) > 1 else []
     different = [path for path in curve.others if len({str(c.others.get(path)) for c in of_factor}) > 1]
     return ", ".join([*words, *(f"{path.partition('.')[2]}={curve.others[path]}" for path in different)])
@@ -475,21 +476,21 @@ def _label(curve: Curve, of_factor: Sequence[Curve]) -> str:
 def _words(kind: str, trials: Sequence[Finished], planned: int | None, unread: int) -> str:
     """One sentence about the run."""
     if unread:
-        return f"reading what is there: {len(trials)} of {len(trials) + unread} trials"
+        return f"reading {len(trials)} of {len(trials) + unread} trials"
     valid = [t for t in trials if not t.trial.interrupted]
     of = f"{len(valid)} of {planned} trials" if planned else f"{len(valid)} trials"
     bad = sum(t.trial.outcome != SUCCESS for t in valid)
     return {
         RUNNING: f"running: {of} done",
         ELSEWHERE: f"runs on another machine or in another container, or did: {of} are here so far",
-        FINISHED: f"finished: {of}" + (f", {bad} of them no success" if bad else ", all successes"),
-        ENDED_EARLY: f"ended before its plan did: {of}",
-        CRASHED: f"perflab has gone without ending the run: {of} are whole",
+        FINISHED: f"finished: {of}" + (f", {bad} of them not successful" if bad else ", all successes"),
+        ENDED_EARLY: f"ended before its plan was complete: {of}",
+        CRASHED: f"perflab disappeared without ending the run: {of} are complete",
     }[kind]
 
 
 def _nothing(name: str, kind: str, words: str) -> State:
-    """Of a run that cannot be read."""
+    """For an unreadable run."""
     run: Json = {"name": name, "planned": None, "trials": [], "results": [], "levels": [], "notes": []}
     quick: Json = {"state": kind, "words": words, "resume": None, "unread": 0, "report": False, "done": 0}
     return State(SoFar(run), {**quick, "left_s": None, "left_words": None, "trial": None})

@@ -1,1 +1,1 @@
-"""Tables, each declared once; perflab.report.table, run_page.elements, latex and perflab.export write them down."""
+"""Tables, each declared once; perflab.report.table, run_page.elements, latex and perflab.export render them."""

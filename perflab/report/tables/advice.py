@@ -1,4 +1,4 @@
-"""The assignments of threads that were tried, as a table."""
+"""The tried assignments of threads, as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERDICTS: dict[str, tuple[str, Tone]] = {
 
 
 def table(situation: Situation) -> Table[Tried]:
-    """Of one situation, the advised assignment first."""
+    """For one situation, the recommended assignment first."""
     return Table(
         "advice",
         situation.name,

@@ -1,4 +1,4 @@
-"""The claims that an experiment tests: each with its verdict and what it rests on."""
+"""The claims that an experiment tests: each with its verdict and the evidence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNS: Mapping[ClaimVerdict, tuple[str, Tone]] = {
 
 
 def table(claims: Sequence[Claim]) -> Table[Claim]:
-    """In text: as Markdown."""
+    """In text, i.e. Markdown."""
     columns: list[Column[Claim]] = [
         Column("verdict", "verdict", _verdict, rank=0),
         Column("claim", "claim", lambda claim: claim.says, rank=0),
@@ -39,13 +39,13 @@ def where(claim: Claim) -> str:
 
 
 def basis(claim: Claim) -> str:
-    """Which rule decides, where, and who claims it."""
+    """The deciding rule, the place, and the source of the claim."""
     source = f"; source: {claim.source}" if claim.source else ""
     return f"holds if `{claim.expects}` ({where(claim)}){source}"
 
 
 def in_words(claims: Sequence[Claim]) -> str:
-    """ "Of 4 claims 1 holds, 2 do not hold, 1 is not decided"; empty where there are none."""
+    """ "Of 4 claims 1 holds, 2 do not hold, 1 is not decided"; empty if there are none."""
     if not claims:
         return ""
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in SIGNS}

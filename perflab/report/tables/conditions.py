@@ -63,7 +63,7 @@ def _effects(treatment: str, result: Result) -> Iterator[Effect]:
 
 
 def _over(values: Sequence[float], *, alone: bool = False) -> Cell | None:
-    """The median, and beside it the smallest and the largest, unless it stands alone."""
+    """The median, and beside it the smallest and the largest, unless it is the only value."""
     if not values:
         return None
     middle, low, high = statistics.median(values), min(values), max(values)

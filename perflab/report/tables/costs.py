@@ -1,5 +1,5 @@
-"""What executors cost, as tables: each treatment beside the same middleware without an executor, where the CPU time
-went by families of functions, and what the threads of executors did."""
+"""Executor costs, as tables: each treatment beside the same middleware without an executor, CPU time by families of
+functions, and the activity of executor threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perflab.units import format_confidence
 
 TITLE = "What it costs"
 FAMILIES_TITLE = "Where the CPU time went, by families of functions"
-PHASES_TITLE = "What the threads of executors did"
+PHASES_TITLE = "What executor threads did"
 
 GROUP_NAMES: Mapping[str, str] = {
     "application": "application",
@@ -31,26 +31,27 @@ GROUP_NAMES: Mapping[str, str] = {
     OTHER: "other",
 }
 FAMILIES_NOTE = (
-    "Shares of the CPU time, by perf in extra trials. Perflab's runtime: its executors and plug-ins, or what it adds "
+    "Shares of the CPU time, measured with perf in extra trials. Perflab's runtime: its executors and plug-ins, "
+    "or what it adds "
     "to rclcpp; other: memory allocator, C library, measuring, unknown."
 )
 PHASES_NOTE = (
-    "All executor threads of a traced extra trial together. CPU usage: on a CPU, of the overall duration; the shares "
-    "are of the CPU time of the threads and of the row above."
+    "All executor threads of a traced extra trial together. CPU usage: time on a CPU, of the overall duration; "
+    "the shares are of the CPU time of the threads and of the row above."
 )
 
-PROGRAM = "program"  # the role of the threads that a program has of its own
+PROGRAM = "program"  # role of a program's own threads
 
 
 def shown(summary: Summary) -> Sequence[CostRow]:
-    """The rows of a run whose reader asks what executors cost; none of other runs."""
+    """The rows of a run about executor costs; none for other runs."""
     costs = summary.executor_costs
     rows = () if costs is None else costs.rows
     return rows if is_about_executors(rows) else ()
 
 
 def names(rows: Sequence[CostRow]) -> list[str]:
-    """Case and executor, with what else rows differ in but the middleware, which has a column."""
+    """Case and executor, with other differences between rows except the middleware, which has a column."""
     several_ipc = len({r.ipc for r in rows}) > 1
     several_pass_by = len({r.pass_by for r in rows}) > 1
     several_treatments = len({r.label for r in rows}) > 1
@@ -68,7 +69,7 @@ def names(rows: Sequence[CostRow]) -> list[str]:
 
 
 def tables(summary: Summary) -> list[Table[Any]]:
-    """The costs, the families and the phases of a run that is about executors; those that it has."""
+    """The costs, families and phases of a run about executors, as far as it has them."""
     found, rows = summary.executor_costs, shown(summary)
     if found is None or not rows:
         return []
@@ -94,7 +95,7 @@ def _costs(rows: Sequence[Of[CostRow]], said: Sequence[str]) -> Table[Of[CostRow
             _median("cpu_percent", "use", PERCENT, 4, group="CPU"),
             Column(
                 "to_middleware", "to middleware", _ratio, FACTOR, rank=1, beside=True,
-                help=f"CPU per message, against the same middleware without an executor, with {level} interval",
+                help=f"CPU per message, relative to the same middleware without an executor, with {level} interval",
             ),
             _role("executor", 3),
             *([_role(PROGRAM, 4)] if any(PROGRAM in (row.record.roles or ()) for row in rows) else []),
@@ -112,7 +113,7 @@ def _costs(rows: Sequence[Of[CostRow]], said: Sequence[str]) -> Table[Of[CostRow
 
 
 def _families(rows: Sequence[Of[CostRow]]) -> Table[Of[CostRow]]:
-    """Rows that were profiled, and the share of each group of families."""
+    """Profiled rows, with the share of each group of families."""
     told = [row for row in rows if row.record.families is not None]
     groups = [group for group in (*GROUPS, OTHER) if any(_share(row, group) for row in told)]
     return Table(
@@ -145,7 +146,7 @@ def _share(row: Of[CostRow], group: str) -> float | None:
 
 
 def _phases(rows: Sequence[Of[CostRow]]) -> Table[Of[PhaseRow]]:
-    """Rows that were traced, each with its functions below each other, deeper ones to the right."""
+    """Traced rows, each with its functions below each other, indented by depth."""
     several = len({row.record.middleware for row in rows}) > 1
     told = [
         Of(phase, f"{row.result}, {row.record.middleware}" if several else row.result)
@@ -163,7 +164,7 @@ def _phases(rows: Sequence[Of[CostRow]]) -> Table[Of[PhaseRow]]:
             Column("overall", "overall", lambda row: row.record.wall_ns, TIME, rank=2, help="duration"),
             Column(
                 "on_cpu", "on a CPU", lambda row: row.record.on_cpu_ns, TIME, rank=1,
-                help="duration in which the thread was on a CPU",
+                help="time in which the thread was on a CPU",
             ),
             Column(
                 "cpu_usage", "CPU usage", lambda row: row.record.cpu_usage, SHARE, rank=1,
@@ -192,7 +193,7 @@ def _case(*, once: bool = False) -> Column[Of[Any]]:
 
 
 def _middleware(rows: Sequence[Of[CostRow]]) -> Column[Of[CostRow]]:
-    """What tells rows apart stays, however narrow the table is."""
+    """What distinguishes rows stays, however narrow the table is."""
     several = len({row.record.middleware for row in rows}) > 1
     return Column("middleware", "middleware", lambda row: str(row.record.middleware), rank=0 if several else 5)
 
@@ -215,7 +216,7 @@ def _role(role: str, rank: int) -> Column[Of[CostRow]]:
         roles = row.record.roles
         if roles is None:
             return Cell(UNKNOWN, reason=row.record.roles_reason)
-        return roles.get(role)  # a program has threads of its own where others have none
+        return roles.get(role)  # a program has its own threads in place of others
 
     return Column(
         f"{role}_threads", f"{role}'s", read, SHARE, group="threads", rank=rank, called=f"{role}'s threads"
@@ -223,14 +224,14 @@ def _role(role: str, rank: int) -> Column[Of[CostRow]]:
 
 
 def notes(rows: Sequence[CostRow]) -> list[str]:
-    """What must be known to read the table of costs."""
+    """Remarks needed to read the table of costs."""
     found = [note for row in rows for note in row.notes]
     if all(row.cycles_per_message.value is None for row in rows):
         reasons = {row.not_counted["cycles"] for row in rows if "cycles" in row.not_counted}
         found += [f"Cycles are not counted: {reason}." for reason in sorted(reasons)]
     ratios = [(row, row.ratio) for row in rows if row.ratio is not None]
     if by_use := [row for row, ratio in ratios if ratio.of == "cpu_percent" and ratio.value is not None]:
-        found.append(f"The ratio of {_which(by_use, rows)} is that of CPU use: no message is delivered there.")
+        found.append(f"The ratio of {_which(by_use, rows)} is that of CPU use: no messages are delivered there.")
     without = [(row, str(ratio.reason)) for row, ratio in ratios if ratio.value is None]
     for reason in dict.fromkeys(why for _, why in without):
         meant = [row for row, why in without if why == reason]
@@ -240,6 +241,6 @@ def notes(rows: Sequence[CostRow]) -> list[str]:
 
 
 def _which(meant: Sequence[CostRow], rows: Sequence[CostRow]) -> str:
-    """Rows as the table calls them, each once."""
+    """Rows by their names in the table, without duplicates."""
     called = dict.fromkeys(name for name, row in zip(names(rows), rows, strict=True) if any(row is m for m in meant))
     return " and ".join(called)

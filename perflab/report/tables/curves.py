@@ -1,4 +1,4 @@
-"""The levels of a factor as tables: of a curve what was measured at each, of a search what was tried at each."""
+"""The levels of a factor as tables: for a curve the measurements at each, for a search the trials at each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perflab.statistics.breaking_point_verdicts import STATES
 from perflab.statistics.metrics import LOWER, RATIO, Metric, find, named
 from perflab.statistics.selection import level_number, level_words
 
-BARS = "bars"  # a column for where no picture is
+BARS = "bars"  # a column for the graph's bar in text
 BAR_WIDTH = 10
 _PARTS = " ▏▎▍▌▋▊▉█"
 
@@ -26,13 +26,13 @@ _RANKS = {
     "response.p99": 5, "latency.p50": 6, "cpu_percent": 7,
 }  # fmt: skip
 _SUCCESS_RANK, _LEFT_OUT_RANK, _BAR_RANK, _N_RANK, _FIRST_OTHER_RANK = 2, 3, 4, 8, 9
-# Of which there are a bar and all sentences: the first of these that the curve has, else its first.
+# The metric with a bar and all sentences: the first of these that the curve has, else its first.
 _LEADING = ("latency.p99", "round_trip.p99", "run_time")
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of a curve, and what its metrics are there."""
+    """A level of a curve, with its metrics."""
 
     record: CurveLevel
     points: dict[str, Median | None]
@@ -44,12 +44,12 @@ def curve(of: Curve, title: str) -> Table[Level]:
     leading = leading_of(of, metrics)
     columns: list[Column[Level]] = [
         Column("level", of.factor.rpartition(".")[2], lambda row: level_cell(of.factor, row.record), PLAIN, rank=0),
-        Column("n", "n", lambda row: row.record.n, PLAIN, rank=_N_RANK, help="trials that enter"),
+        Column("n", "n", lambda row: row.record.n, PLAIN, rank=_N_RANK, help="number of trials that count"),
         Column("success", "success", lambda row: _success(row.record), PLAIN, rank=_SUCCESS_RANK),
         Column("left_out", "left out", lambda row: left_out(row.record.left_out), PLAIN, rank=_LEFT_OUT_RANK),
     ]
     for place, metric in enumerate(metrics):
-        # Others than those of `_RANKS` go one by one, the last of them first.
+        # Other columns than those of `_RANKS` are left out one by one, the last of them first.
         columns.append(_metric(metric, _RANKS.get(metric.name, _FIRST_OTHER_RANK + place)))
         if metric is leading:
             largest = max((p.value for p in of.metrics[metric.name].points if p and p.value is not None), default=0.0)
@@ -66,7 +66,7 @@ def metrics_of(of: Curve) -> list[Metric]:
 
 
 def leading_of(of: Curve, metrics: Sequence[Metric]) -> Metric | None:
-    """Of `metrics`, which are those of the curve: one that varies, if any does."""
+    """Chosen from `metrics`, those of the curve: one that varies, if any does."""
     known = [m for name in _LEADING for m in metrics if m.name == name]
     varying = [m for m in metrics if of.metrics[m.name].course != "same"]
     return next(iter((*known, *varying, *metrics)), None)
@@ -82,7 +82,7 @@ def _metric(metric: Metric, rank: int) -> Column[Level]:
 
 
 def _bars(metric: Metric, largest: float) -> Column[Level]:
-    """As long as the values are large, from 0 on: a bar twice as long is a value twice as large."""
+    """Proportional to the values, from 0 on: a bar twice as long is a value twice as large."""
 
     def read(row: Level) -> Cell:
         point = row.points[metric.name]
@@ -102,7 +102,7 @@ def _level(path: str, level: float) -> Cell:
 
 
 def level_cell(path: str, level: CurveLevel) -> Cell:
-    """By its name where it has one."""
+    """By its name if it has one."""
     return Cell(level.called, level.level) if level.called else _level(path, level.level)
 
 
@@ -114,13 +114,13 @@ def _success(level: CurveLevel) -> Cell:
 
 
 def _percentages(low: float | None, high: float | None, unit: str = "") -> str:
-    """ " [38, 96]", or "" where there is no interval."""
+    """ " [38, 96]", or "" without an interval."""
     return "" if low is None or high is None else f" [{100 * low:.0f}, {100 * high:.0f}{unit}]"
 
 
 @dataclass(frozen=True)
 class AboveFloor:
-    """A level of a variant, and how many times the floor each metric is there, by the floor's name and the metric's."""
+    """A level of a variant, with each metric as a multiple of the floor's, by the floor's name and the metric's."""
 
     variant: str
     level: Level
@@ -128,9 +128,9 @@ class AboveFloor:
 
 
 def above_floors(found: Sequence[Curve], title: str) -> Table[AboveFloor] | None:
-    """What stands above the floors of the same factor: medians as multiples of theirs at the same level.
+    """Variants above the floors of the same factor: medians as multiples of the floor's at the same level.
 
-    None where no floor was measured beside anything else. Metrics that are compared as ratios, and are lower if better.
+    None if no floor was measured beside anything else. Metrics that are compared as ratios, and are better if lower.
     """
     floors = floors_among(found)
     if not floors:
@@ -151,7 +151,9 @@ def above_floors(found: Sequence[Curve], title: str) -> Table[AboveFloor] | None
         for variant, middleware in {floor.variant: floor.middleware for floor in floors}.items():
             if any(row.ratios.get((variant, metric.name)) is not None for row in rows):
                 columns.append(_times_floor(variant, metric, f"{metric.name}_over_{middleware}"))
-    said = "Medians over trials, as multiples of those of a floor at the same level: what plain sockets or memory cost."
+    said = (
+        "Medians over trials, as multiples of those of a floor at the same level: the cost of plain sockets or memory."
+    )
     return Table("above_floors", title, columns, rows, [said]) if len(columns) > 2 else None
 
 
@@ -163,7 +165,7 @@ def _times_floor(variant: str, metric: Metric, name: str) -> Column[AboveFloor]:
 def _ratios(
     curve: Curve, place: int, floors: Sequence[Curve], metrics: Sequence[Metric]
 ) -> dict[tuple[str, str], float | None]:
-    """Of floors at which everything but the middleware was alike."""
+    """Floors measured with everything but the middleware equal."""
     level = curve.levels[place].level
     ratios: dict[tuple[str, str], float | None] = {}
     for floor in (f for f in floors if f.others == curve.others):
@@ -181,7 +183,7 @@ def _value(curve: Curve, metric: Metric, place: int) -> float | None:
 
 
 def knees(of: Curve, title: str) -> Table[Of[CurveMetric]]:
-    """Where each metric bends, and from where on it changes no more; metrics that do either."""
+    """Where each metric bends, and from where it no longer changes; metrics that do either."""
     rows = [Of(metric, named(name).words) for name, metric in of.metrics.items() if find(name) is not None]
     return Table(
         "knees",

@@ -1,4 +1,4 @@
-"""Times beside their floor: what an observer saw of the kernel's own in the same trials, on the same CPUs."""
+"""Times beside their floor: an observer's measurement of the kernel alone in the same trials, on the same CPUs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Beside:
     result: Result
 
     def ratio(self, statistic: str) -> Read:
-        """Of a single trial its value, without an interval."""
+        """For a single trial its value, without an interval."""
         name = over_floor(self.figure, self.floor, statistic)
         median: Median | None = self.times.metrics.get(name)
         if median is not None or len(self.result.merged) != 1:
@@ -34,7 +34,7 @@ class Beside:
 
 
 def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Beside]]]:
-    """One, with a row for each figure that has a floor which was measured; none where there is no such figure."""
+    """One table, with a row for each figure with a measured floor; none if there is no such figure."""
     found = [beside for row in rows for beside in row.parts(_beside)]
     if not found:
         return []
@@ -50,9 +50,10 @@ def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Beside]]]:
         Column(f"over_floor_{name}", f"{name} / floor", _over(name), FACTOR, rank=0, beside=True) for name in OVER_FLOOR
     ]
     note = (
-        "Ratios are of one trial, and of several the medians with their intervals; times are over all trials together."
+        "Ratios are those of one trial, or for several the medians with their intervals; times are over all "
+        "trials together."
     )
-    return [Table("floors", "Against the floor", columns, found, [note])]
+    return [Table("floors", "Compared with the floor", columns, found, [note])]
 
 
 def _beside(result: Result) -> list[Beside]:

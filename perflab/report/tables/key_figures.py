@@ -1,4 +1,4 @@
-"""The key figures that graphs declare, as tables: of one result beside each other, of several one table each."""
+"""The key figures that graphs declare, as tables: for one result beside each other, for several one table each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANKS = {"mean": 4, "p50": 2, "p99": 3, "max": 1, "missed": 1, "": 1, "share": 
 
 
 def of_result(result: Result) -> Table[Of[KeyFigureResult]]:
-    """All key figures of one result, with one row for each: what all messages of all trials say."""
+    """All key figures of one result, with one row for each: over all messages of all trials."""
     statistics = dict.fromkeys(s for kind in (PATH, JITTER) for s in SHOWN[kind] if s != "missed")
     return Table(
         "key_figures",
@@ -45,7 +45,7 @@ def _statistic(statistic: str) -> Column[Of[KeyFigureResult]]:
 
 
 def _came(row: Of[KeyFigureResult]) -> Cell:
-    """How much of what should have come did not."""
+    """How much of what should have arrived did not."""
     match row.record:
         case LostFigure(lost=missing, sent=of):
             words = "lost"
@@ -59,7 +59,7 @@ def _came(row: Of[KeyFigureResult]) -> Cell:
 
 
 def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
-    """One for each key figure, with one row per result; none where no graph declares one."""
+    """One for each key figure, with one row per result; none if no graph declares one."""
     return [_table(name, rows) for name in dict.fromkeys(name for row in rows for name in row.record.key_figures)]
 
 
@@ -68,8 +68,8 @@ def are_many(rows: Sequence[Of[Result]]) -> bool:
 
 
 def in_short(rows: Sequence[Of[Result]], others: str = "in the report, and in `--json`") -> list[AnyTable]:
-    """Few figures as tables of their own; many as one table, with those that a kind of workload wants beside others.
-    `others`: where the rest is."""
+    """Few figures as separate tables; many as one table, with those that a kind of workload highlights. `others`: where
+    the rest is."""
     names = list(dict.fromkeys(name for row in rows for name in row.record.key_figures))
     if not are_many(rows):
         return [*tables(rows)]
@@ -89,7 +89,7 @@ def in_short(rows: Sequence[Of[Result]], others: str = "in the report, and in `-
             header = name.replace("_", " ") if own else statistic.replace("_", ".")
             read = _reader(name, statistic)
             columns.append(Column(metric.name, header, read, metric.quantity, rank=rank, group=group))
-    notes = ["All messages of all trials together, of plain numbers the medians over trials."]
+    notes = ["All messages of all trials together; for plain numbers, medians over trials."]
     if left:
         notes.append(f"{', '.join(left)} are {others}.")
     return [Table("key_figures", "Key figures", columns, having, notes)]
@@ -104,7 +104,7 @@ def _reader(name: str, statistic: str) -> Callable[[Of[Result]], float | None]:
 
 
 def _table(name: str, rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
-    """Of one value per trial where there are any; a statistic for which the trials have too few messages is unknown."""
+    """From one value per trial if there are any; a statistic for which the trials have too few messages is unknown."""
     having = [row for row in rows if name in row.record.key_figures]
     entries = [row.record.key_figures[name] for row in having]
     over_trials = any(entry.metrics for entry in entries)
@@ -148,7 +148,7 @@ def _of_results(name: str, statistic: str, kind: str, over_trials: bool) -> Colu
 
 
 def _together(entry: KeyFigureResult, statistic: str) -> float | None:
-    """Over all messages of all trials; a percentile for which they are too few is unknown."""
+    """Over all messages of all trials; a percentile with too few messages is unknown."""
     match entry:
         case OwnFigure():
             return entry.value
@@ -160,7 +160,7 @@ def _together(entry: KeyFigureResult, statistic: str) -> float | None:
 
 
 def explained(entries: Sequence[KeyFigureResult]) -> str:
-    """What a key figure is; of a jitter with the period, where it has the same one in all results."""
+    """The definition of a key figure; for a jitter with the period, if it is the same in all results."""
     words = str(entries[0].words)
     periods = {period for entry in entries if isinstance(entry, JitterFigure) for period in entry.periods_ns}
     return f"{words}, period {format_time(periods.pop())}" if len(periods) == 1 else words

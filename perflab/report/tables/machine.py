@@ -1,4 +1,5 @@
-"""What the machine did beside a workload: interrupts, what the kernel kept from real-time threads, packets, quotas."""
+"""The machine's activity beside a workload: interrupts, what the kernel withheld from real-time threads, packets,
+quotas."""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ def of_results(rows: Sequence[Of[Result]]) -> Table[Of[Row]]:
             Column("device_interrupts_per_s", "of devices", _per_s(_of_devices), PER_SECOND, rank=5, group=interrupts),
             Column("softirqs_per_s", "softirqs", _per_s(_softirqs), PER_SECOND, rank=4),
             Column("steal_percent", "hypervisor took", _middle(_steal), PERCENT, rank=3, help="of all CPUs"),
-            Column("throttled_ns", "quota kept back", _middle(_throttled), TIME, rank=6, help="by the control group"),
+            Column("throttled_ns", "withheld by quota", _middle(_throttled), TIME, rank=6, help="by the control group"),
             Column("loopback_packets", "packets on the loopback", _middle(_packets), COUNT, rank=1),
             Column("wire_packets", "packets on all interfaces", _of_trials("wire_packets"), COUNT, rank=7),
             Column("socket_drops", "socket drops", _of_trials("socket_drops"), COUNT, rank=1),
             Column("minor_faults", "minor", _of_trials("minor_faults"), COUNT, rank=3, group=faults),
             Column("major_faults", "major", _of_trials("major_faults"), COUNT, rank=3, group=faults),
-            Column("kernel_thread", "kernel thread that waited longest", _waited, rank=2),
+            Column("kernel_thread", "longest-waiting kernel thread", _waited, rank=2),
         ],
         [row for result in rows for row in result.parts(_measured)],
         ["Packets are those of all programs in the network namespace of the workload."],
@@ -48,12 +49,12 @@ def of_results(rows: Sequence[Of[Result]]) -> Table[Of[Row]]:
 
 
 def in_words(result: Result) -> str:
-    """ "real-time threads may use 95 % of a CPU; 3 259 packets on the loopback, 0 socket drops"; empty: not known."""
+    """ "real-time threads may use 95 % of a CPU; 3 259 packets on the loopback, 0 socket drops"; empty: unknown."""
     parts = []
     for row in Of(result).parts(_measured):
         real_time, others = _real_time(row), _others(row)
         parts += [] if real_time is None else [f"real-time threads may use {real_time.text} of a CPU"]
-        parts += [] if others is None else [f"others that wait get {others.text} of it"]
+        parts += [] if others is None else [f"waiting others get {others.text} of it"]
         counts = {
             "packets on the loopback": _middle(_packets)(row),
             "socket drops": _of_trials("socket_drops")(row),
@@ -74,7 +75,7 @@ def _measured(result: Result) -> Iterable[Row]:
 
 
 def limit_in_words(shares: Iterable[LimitsSeen | None], of: Callable[[LimitsSeen], float | None]) -> str | None:
-    """ "95 %", "off", "changed"; None where it is not known."""
+    """ "95 %", "off", "changed"; None if unknown."""
     found = {None if limits is None else of(limits) for limits in shares}
     if len(found) != 1:
         return CHANGED
@@ -83,7 +84,7 @@ def limit_in_words(shares: Iterable[LimitsSeen | None], of: Callable[[LimitsSeen
 
 
 def _share(row: Of[Row], of: Callable[[LimitsSeen], float | None]) -> Cell | None:
-    """By what the trials read at both ends of their measured parts."""
+    """From the trials' readings at both ends of their measured parts."""
     limits = [machine.real_time_limits for machine in row.record[1]]
     text = limit_in_words([end for held in limits for end in (held.begin, held.end)], of)
     return None if text is None else Cell(text, text, "warn" if text == CHANGED else "")
@@ -157,7 +158,7 @@ def _packets(machine: Machine) -> Number:
 
 
 def _waited(row: Of[Row]) -> Cell | None:
-    """Of all trials; one that waited all the time has no time of its own."""
+    """Over all trials; one that waited all the time has no time of its own."""
     threads = [thread for machine in row.record[1] for thread in machine.kernel_threads]
     if never := next((thread for thread in threads if thread.waits), None):
         return Cell(f"{_named(never)}: did not run", never.name, "bad")

@@ -1,4 +1,4 @@
-"""What messages say, as tables: all of a result together, edges, services, where every message went."""
+"""Tables about messages: all of a result together, edges, services, where every message went."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ONE_CPU = "100 % is one CPU"
 
 @dataclass(frozen=True)
 class Of(Generic[R]):
-    """A record, with the names of its result and of its run where there are several of them."""
+    """A record, with the names of its result and of its run if there are several of them."""
 
     record: R
     result: str = ""
@@ -73,7 +73,7 @@ def times(group: str, of: Times, ranks: Mapping[str, int | None], help_: str = "
     return [column(statistic, rank) for statistic, rank in ranks.items()]
 
 
-# What became of the messages of one edge or service, and how often they were due.
+# The delivery of messages of one edge or service, and their period.
 _COUNTS: tuple[Column[Any], ...] = (
     Column("rate", "Hz", lambda row: row.record.frequency_hz or None, FREQUENCY, rank=13),
     Column("sent", "sent", lambda row: row.record.sent, COUNT, rank=12),
@@ -100,7 +100,7 @@ def services(rows: Sequence[Of[ServiceResult]]) -> Table[Of[ServiceResult]]:
 
 
 def _answers(service: ServiceResult) -> str | None:
-    """What the replies of a part of an action said: "succeeded 20, canceled 2"."""
+    """The contents of the replies of a part of an action: "succeeded 20, canceled 2"."""
     return ", ".join(f"{answer} {count}" for answer, count in (service.answers or {}).items()) or None
 
 
@@ -113,7 +113,7 @@ def _flow(over: str, *more: Column[Any]) -> list[Column[Any]]:
 
 
 def _own_times(group: str, rows: Sequence[Of[Any]]) -> list[Column[Any]]:
-    """Beside percentiles a mean is for those who have room; a foreign run may have no percentiles."""
+    """Beside percentiles a mean is optional; a foreign run may have no percentiles."""
     known = [row.record.times_ns for row in rows if row.record.times_ns is not None]
     mean = None if any(times.p50 is not None for times in known) else 6
     return times(group, lambda part: part.times_ns, {"mean": mean, "p50": 6, "p99": 4, "max": 5})
@@ -121,7 +121,7 @@ def _own_times(group: str, rows: Sequence[Of[Any]]) -> list[Column[Any]]:
 
 def all_messages(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
     """One row per result: all messages of all its trials together."""
-    note = "All messages of all trials together: a maximum is that of more messages where there are more trials."
+    note = "All messages of all trials together: with more trials, a maximum covers more messages."
     return Table(
         "all_messages",
         "All messages together",
@@ -153,7 +153,7 @@ def all_messages(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
             Column(
                 "cpu_per_message", "per message", group="CPU", quantity=TIME, rank=10,
                 read=lambda row: cpu_per_message(row.record.merged).value,
-                help="CPU time of all processes for each message that was delivered",
+                help="CPU time of all processes for each delivered message",
             ),
             rss(lambda row: row.record.resources, 11),
             Column(
@@ -179,13 +179,13 @@ def counted_column(name: str, header: str, **more: Any) -> Column[Any]:
 
 
 def _slowest_round_trip(row: Of[Result]) -> float | None:
-    """Of the slowest service: percentiles of several cannot be merged from here."""
+    """For the slowest service: percentiles of several cannot be merged here."""
     round_trips = [s.round_trip_ns for s in row.record.services if s.round_trip_ns is not None]
     return max((times.p99 for times in round_trips if times.p99), default=None)
 
 
 def cpu(of: Callable[[Any], Resources | ProcessResources], rank: int | None = None) -> Column[Any]:
-    """Per cent of one CPU; of foreign runs, of all CPUs, as they say it."""
+    """Percent of one CPU; for foreign runs, of all CPUs, as they record it."""
 
     def read(row: Any) -> float | Cell | None:
         used = of(row)
@@ -220,7 +220,7 @@ def processes(rows: Sequence[Of[ProcessResources]]) -> Table[Of[ProcessResources
 
 
 def sites_of(result: Result) -> tuple[AllocationSite, ...]:
-    """Of the first trial that has some: those of several are alike, and their counts belong to trials."""
+    """From the first trial that has some: those of several are similar, and their counts belong to trials."""
     return next((t.allocation_sites for t in result.trials_detail if t.allocation_sites), ())
 
 
@@ -237,14 +237,14 @@ def allocation_sites(rows: Sequence[Of[AllocationSite]]) -> Table[Of[AllocationS
             Column("bytes", "bytes", lambda row: row.record.bytes, COUNT, rank=2),
             Column(
                 "function", "in", lambda row: next(iter(callers(row.record)), None), SYMBOL, rank=0, least=24,
-                help="the first function that is no part of the allocator or of the standard library",
+                help="the first function outside of the allocator and the standard library",
             ),
             Column(
                 "callers", "called by", lambda row: " < ".join(callers(row.record)[1:4]), SYMBOL, rank=3, least=24,
             ),
         ],
         rows,
-        ["Of one trial, in its measured part; threads of the instrument are left out."] if rows else [],
+        ["From one trial, in its measured part; without perflab's own threads."] if rows else [],
     )  # fmt: skip
 
 
@@ -271,7 +271,7 @@ def accounting(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
             sums("received", "received", lambda part: part.received),
             sums(
                 "filtered", "filtered", lambda part: part.filtered,
-                help="not wanted by the content filter of a subscription: neither sent to it nor lost",
+                help="rejected by the content filter of a subscription: neither sent to it nor lost",
             ),
             sums("gap", "lost in gaps", lambda part: part.lost.gap, tone="bad"),
             sums("tail", "lost at the end", lambda part: part.lost.tail, tone="bad"),
@@ -283,17 +283,17 @@ def accounting(rows: Sequence[Of[Result]]) -> Table[Of[Result]]:
             sums("duplicate", "duplicate", lambda part: part.duplicate, tone="warn"),
             sums(
                 "beyond_window", "beyond the window", lambda part: part.beyond_window, tone="warn",
-                help="too far out of order to be told from a loss",
+                help="too far out of order to distinguish from a loss",
             ),
             sums("not_sent", "ticks not sent", lambda part: part.not_sent, tone="bad"),
             sums("write_errors", "write errors", lambda part: part.write_errors, tone="bad"),
             Column(
                 "saturated", "saturated", lambda row: _of_histograms(row, lambda d: d.saturated),
-                quantity=COUNT, tone="warn", help="values above what a histogram holds",
+                quantity=COUNT, tone="warn", help="values above the range of a histogram",
             ),
             Column(
                 "negative", "negative", lambda row: _of_histograms(row, lambda d: d.negative),
-                quantity=COUNT, tone="warn", help="values below 0: clocks that do not agree",
+                quantity=COUNT, tone="warn", help="values below 0: clocks that disagree",
             ),
         ],
         rows,
@@ -320,7 +320,7 @@ def _distributions(part: Counts) -> list[Distribution | None]:
 
 
 def hiccups(rows: Sequence[Of[Result]]) -> Table[Of[tuple[str, Distribution]]]:
-    """What the machine does to threads that only sleep, where that was observed."""
+    """The machine's effect on threads that only sleep, if it was observed."""
     return Table(
         "hiccups",
         "How late threads that only sleep woke up",
@@ -341,7 +341,7 @@ _FIGURES = ("latency", "response", "publish_delay", "publish_call", "serialize",
 
 
 def distributions(totals: Totals) -> Table[Of[Distribution]]:
-    """One row for each time that was measured of the messages of a result."""
+    """One row for each measured time of a result's messages."""
     known = [(name.replace("_", " "), getattr(totals, f"{name}_ns")) for name in _FIGURES]
     return Table(
         "distributions",
@@ -352,7 +352,7 @@ def distributions(totals: Totals) -> Table[Of[Distribution]]:
                 "", lambda figure: figure,
                 {"min": 7, "mean": 8, "p50": 3, "p90": 6, "p99": 1, "p99_9": 4, "p99_99": 5, "max": 2},
             ),
-            Column("max_at_s", "", _when, rank=9, called="when the maximum was"),
+            Column("max_at_s", "", _when, rank=9, called="time of the maximum"),
         ],
         [Of(found, name) for name, found in known if found is not None],
     )  # fmt: skip

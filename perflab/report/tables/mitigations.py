@@ -1,4 +1,4 @@
-"""What each mitigation buys and what it costs, as a table: of every treatment that has one beside a disturbance."""
+"""The benefit and cost of each mitigation, as a table: for every treatment that combines one with a disturbance."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from perflab.statistics.metrics import find, named
 from perflab.statistics.pairs import alone, mitigation_words, places_of, without_mitigation
 from perflab.statistics.verdicts import effect_words
 
-TITLE = "What mitigations buy, and what they cost"
+TITLE = "Benefit and cost of mitigations"
 NOTE = (
     "Factors, and differences of counts and shares, with intervals; * differs, = by no more than the margin. "
-    "Disturbed: against the baseline. It buys: with the mitigation against without it, under the disturbance. What is "
-    "left: with both against the baseline. It costs: the mitigation alone against the baseline."
+    "Disturbed: compared with the baseline. It buys: with the mitigation compared with without it, under the "
+    "disturbance. "
+    "What is left: with both compared with the baseline. It costs: the mitigation alone compared with the baseline."
 )
 _TONES: Mapping[Effect | None, Tone] = {BETTER: "good", WORSE: "bad", None: ""}
 _MARKS: Mapping[Verdict, str] = {"higher": " *", "lower": " *", "equivalent": " ="}
@@ -25,15 +26,15 @@ _MARKS: Mapping[Verdict, str] = {"higher": " *", "lower": " *", "equivalent": " 
 
 @dataclass(frozen=True)
 class Bought:
-    """One metric under one disturbance; None where the run does not compare it."""
+    """One metric under one disturbance; None if the run does not compare it."""
 
     place: str
     what: str  # "throttle, under flood"
     metric: str
-    does: Finding | None  # the disturbance against the baseline
-    buys: Finding | None  # with the mitigation against without it, under the disturbance
-    left: Finding | None  # with the mitigation, under the disturbance, against the baseline
-    costs: Finding | None  # the mitigation alone against the baseline
+    does: Finding | None  # the disturbance compared with the baseline
+    buys: Finding | None  # with the mitigation compared with without it, under the disturbance
+    left: Finding | None  # with the mitigation, under the disturbance, compared with the baseline
+    costs: Finding | None  # the mitigation alone compared with the baseline
 
 
 def mitigations(summary: Summary) -> Table[Bought]:

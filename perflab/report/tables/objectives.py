@@ -1,4 +1,4 @@
-"""Named paths of traced trials, the objectives that they make together, and how much these hang on their weights."""
+"""Named paths of traced trials, the objectives formed from them, and how much these depend on their weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perflab.results.objective import BETTER, WORSE, ObjectiveResult, PathResult
 from perflab.results.trial import Result
 
 TITLE = "Objectives"
-_MOST_CHANGES = 3  # of a weight that turn a verdict, in a sentence
+_MOST_CHANGES = 3  # changes of a weight that reverse a verdict, in a sentence
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Measured:
 
 
 def tables(rows: Sequence[Of[Result]]) -> list[AnyTable]:
-    """The paths, and the objectives; none where no trial was asked for any."""
+    """The paths, and the objectives; none if no trial evaluated any."""
     rows = _among_themselves([row for row in rows if any(trial.paths for trial in row.record.trials_detail)])
     paths = [path for row in rows for path in row.parts(_paths)]
     found = [measured for row in rows for measured in row.parts(_objectives)]
@@ -37,7 +37,7 @@ def tables(rows: Sequence[Of[Result]]) -> list[AnyTable]:
 
 
 def _among_themselves(rows: Sequence[Of[Result]]) -> list[Of[Result]]:
-    """Called by what they differ in among themselves: that they were traced is in the title."""
+    """Labels show their differences: the title already says that they were traced."""
     found: list[Of[Result]] = []
     for run in dict.fromkeys(row.run for row in rows):
         own = [row for row in rows if row.run == run]
@@ -109,15 +109,16 @@ def _weighed(rows: Sequence[Of[Measured]]) -> Table[Of[Measured]]:
             Column("verdict", "verdict", lambda row: verdict(row.record.objective), rank=0),
         ]
     unknown = dict.fromkeys(
-        f"{r.record.objective.what}: not known, for {r.record.objective.reason}"
+        f"{r.record.objective.what}: unknown, because {r.record.objective.reason}"
         for r in rows
         if r.record.objective.reason
     )
     notes = ["Total: sum of weight × score / sum of the weights; smaller is better. Weights: " + _weights(rows) + "."]
     if len(columns) > 4:
         notes.append(
-            "Ratio: total / baseline's; one weight changed: its range with the weight of any one path changed by 10 or "
-            "50 %, or the path left out; any weights: its range whatever they are. How much trials differ is in none."
+            "Ratio: total / baseline's; one weight changed: its range with the weight of any one path changed by "
+            "10 or 50 %, or the path left out; any weights: its range over all weights. None of these include "
+            "differences between trials."
         )
     return Table("objectives", TITLE, columns, rows, [*notes, *(f"{words}." for words in unknown)])
 

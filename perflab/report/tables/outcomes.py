@@ -1,4 +1,4 @@
-"""What became of trials, where the kind of workload has outcomes of its own: how many of how many, with intervals."""
+"""The trials' outcomes, if the kind of workload has its own: counts and shares, with intervals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TITLE = "Outcomes"
 
 
 def tables(rows: Sequence[Of[Result]]) -> list[Table[Of[Result]]]:
-    """One, with a column for each outcome that any of the results had; none where there are no such outcomes."""
+    """One, with a column for each outcome that occurred in any result; none if there are no such outcomes."""
     ordered = there_are([row.record for row in rows])
     if not ordered:
         return []
     columns: list[Column[Of[Result]]] = [result_column(0), RUN]
     columns += [Column(own.name, own.words, _share(own), PLAIN, rank=0) for own in ordered]
-    note = f"Of the trials that were judged, with Wilson's intervals of {100 * LEVEL:g} %."
+    note = f"Shares of the judged trials, with Wilson's intervals of {100 * LEVEL:g} %."
     return [Table("outcomes", TITLE, columns, list(rows), [note])]
 
 
 def there_are(results: Iterable[Result]) -> list[OwnOutcome]:
-    """Those that any of the results had, failures last."""
+    """Those that occurred in any result, failures last."""
     found = {own.name: OwnOutcome(name=own.name, words=own.words, of=own.of) for r in results for own in r.outcomes.own}
     return sorted(found.values(), key=lambda own: own.of == FAILED)
 

@@ -10,19 +10,19 @@ from perflab.columns import AnyTable, Cell
 
 
 def records(table: AnyTable) -> list[dict[str, float | str | None]]:
-    """For JSON: of every row the value of each column, null where it is not known."""
+    """For JSON: the value of each column for every row, null if unknown."""
     return [{column.name: column.cell(row).value for column in table.columns} for row in table.rows]
 
 
 def write(table: AnyTable, path: Path) -> None:
-    """An empty cell is what is not known; columns in which nothing is known are left out. Raises OSError."""
+    """An empty cell is unknown; columns with only unknown values are left out. Raises OSError."""
     filled = table.filled()
     rows = zip(*([_plain(cell) for cell in cells] for _, cells in filled), strict=True)
     _write(path, [[column.name for column, _ in filled], *rows])
 
 
 def write_columns(table: AnyTable, path: Path) -> None:
-    """What each column of a table is: its name, unit and meaning. Raises OSError."""
+    """The columns of a table: name, unit and meaning. Raises OSError."""
     told = [(column.name, column.quantity.unit, column.help) for column, _ in table.filled()]
     _write(path, [("column", "unit", "meaning"), *told])
 
@@ -47,7 +47,7 @@ def _markdown(table: AnyTable, head: list[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""A | would end the cell, < begin HTML, and ` * _ mean something."""
+    r"""A | would end the cell, < begin HTML, and ` * _ have a meaning."""
     out = " ".join(text.split()).replace("\\", "\\\\")
     for letter in "|`*_<[":
         out = out.replace(letter, f"\\{letter}")

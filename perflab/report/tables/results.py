@@ -36,7 +36,7 @@ from perflab.statistics.pairs import Entering, places_of
 from perflab.statistics.proportion import wilson
 from perflab.statistics.verdicts import SAME, effect_words, no_difference_of
 
-# Beside every colour stands a sign: ▲ is worse, whatever the direction of the metric.
+# Beside every colour there is a sign: ▲ is worse, whatever the direction of the metric.
 SIGNS: Mapping[Tone, str] = {"bad": "▲", "good": "▼", "warn": "!", "faint": "", "": ""}
 _TONES: Mapping[Effect | None, Tone] = {WORSE: "bad", BETTER: "good", None: ""}
 _MARKS = {"higher": " *", "lower": " *", "equivalent": " ="}
@@ -47,7 +47,7 @@ _N_RANK, _SUCCESS_RANK, _FIRST_OTHER_RANK = 7, 6, 8
 
 @dataclass(frozen=True)
 class Beside:
-    """A result, how it is called, and by metric how it differs from its baseline."""
+    """A result, its label, and by metric its difference from its baseline."""
 
     record: Result
     result: str
@@ -64,7 +64,7 @@ class Between:
 
 
 N: Column[Beside] = Column(
-    "n", "n", lambda row: len(row.record.entering), PLAIN, rank=_N_RANK, help="trials that enter"
+    "n", "n", lambda row: len(row.record.entering), PLAIN, rank=_N_RANK, help="number of trials that count"
 )
 
 
@@ -82,13 +82,13 @@ SUCCESS: Column[Beside] = Column("success", "success", _successes, PLAIN, rank=_
 
 
 def results(rows: Sequence[Beside]) -> Table[Beside]:
-    """The median over trials of every compared metric with its interval, and how it differs from the baseline."""
+    """The median over trials of every compared metric with its interval, and its difference from the baseline."""
     names = dict.fromkeys(name for row in rows for name in row.record.intervals)
     metrics = [metric for name in names if (metric := find(name)) is not None]
     note = "Medians over trials, one value per trial, with their intervals"
     if any(row.findings for row in rows):
         note += (
-            "; below them the change against the baseline: ▲ worse, ▼ better, = no difference that matters, ≈ within "
+            "; below them the change from the baseline: ▲ worse, ▼ better, = no difference that matters, ≈ within "
             "the noise, ? not decided"
         )
     some = any(median.value is not None for row in rows for median in row.record.intervals.values())
@@ -113,7 +113,7 @@ def _median(metric: Metric) -> Column[Beside]:
 
 
 def of_place(title: str, rows: Sequence[Beside], metrics: Sequence[Metric]) -> Table[Beside]:
-    """The median of what nothing disturbed; of others how they differ from the baseline."""
+    """For undisturbed results the median; for others their difference from the baseline."""
     measured = [m for m in metrics if any(m.name in row.record.intervals for row in rows)]
     return Table("place", title, [_name(), N, SUCCESS, *map(_median_or_difference, measured, _ranks(measured))], rows)
 
@@ -144,13 +144,13 @@ def _difference(metric: Metric, rank: int) -> Column[Between]:
 
 
 def _change(metric: Metric, finding: Finding) -> Cell:
-    """In a column of its own, so that marks stand below each other."""
+    """In a separate column, to align the marks."""
     words = f"{effect_words(metric, finding)}{_MARKS.get(finding.verdict, '  ')}"
     return Cell(words, finding.estimate.value, _TONES[finding.effect])
 
 
 def _ranks(metrics: Sequence[Metric]) -> list[int]:
-    """Others than those of `_RANKS` go one by one, the last of them first."""
+    """Other columns than those of `_RANKS` are left out one by one, the last of them first."""
     return [_RANKS.get(metric.name, _FIRST_OTHER_RANK + place) for place, metric in enumerate(metrics)]
 
 
@@ -161,9 +161,9 @@ _VERDICTS: Mapping[Verdict, str] = {
     "below_noise_floor": "within noise",
 }
 _KINDS: Mapping[Kind, str] = {
-    CONDITION: "against the baseline",
-    MITIGATION: "what mitigations buy",
-    OBSERVER: "what observing costs",
+    CONDITION: "compared with the baseline",
+    MITIGATION: "benefit of mitigations",
+    OBSERVER: "cost of observers",
     VARIANT: "baselines of variants",
     OF_FACTOR: "baselines at levels of a factor",
 }
@@ -171,7 +171,7 @@ _KINDS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class Treatment:
-    """A result where it stands; `place` is "" where the name says it."""
+    """A result at its place; `place` is "" if the label contains it."""
 
     name: str
     place: str
@@ -179,7 +179,7 @@ class Treatment:
 
 
 def metrics_of(summary: Summary) -> list[Metric]:
-    """Those that the run compared; of one without findings those that are compared as a rule."""
+    """The metrics that the run compared; for a run without findings, the usual ones."""
     names = (() if summary.findings is None else summary.findings.metrics) or DEFAULT
     return [named(name) for name in names if find(name) is not None]
 
@@ -189,7 +189,7 @@ def confidence_of(summary: Summary) -> float:
 
 
 def median_of(result: Entering, metric: Metric) -> Median | None:
-    """The median over trials; of a summary that has none the median without an interval."""
+    """The median over trials; for a summary without one, the median without an interval."""
     stored = result.result.intervals.get(metric.name)
     if stored is not None and stored.value is not None:
         return stored
@@ -237,12 +237,12 @@ def _left_out(row: Treatment) -> Cell:
 
 
 def left_out(outcomes: Outcomes) -> Cell:
-    """ "1 invalid, 1 harness error": what is neither success nor failure."""
+    """ "1 invalid, 1 harness error": those that are neither success nor failure."""
     return Cell(", ".join(f"{n} {words}" for _, n, words, _ in outcomes.counts), outcomes.total, "warn")
 
 
 def comparisons(summary: Summary) -> Table[Finding]:
-    """Every comparison: how large the difference is, and what may be said of it."""
+    """Every comparison: the size of the difference, and the verdict."""
     kinds = list(_KINDS)
     found = () if summary.findings is None else summary.findings.comparisons
     rows = [c for c in found if find(c.metric) is not None]
@@ -276,7 +276,7 @@ def _in_unit(c: Finding) -> str:
 
 
 def effect(c: Finding) -> Cell:
-    """A factor, or a difference in the quantity of the metric."""
+    """A factor, or a difference in the metric's quantity."""
     quantity = FACTOR if c.scale == RATIO else named(c.metric).quantity.change
     found, nothing = c.estimate, c.excluded
     text = quantity.text(found.value)

@@ -69,7 +69,7 @@ _ABOUT = ("workload", "middleware", "executor", "ipc", "pass_by", "conditions", 
 
 @dataclass(frozen=True)
 class Beside:
-    """A result as it stands beside the first one."""
+    """A result beside the first one."""
 
     label: str
     side: Side
@@ -95,12 +95,12 @@ class Beside:
 
 
 def differ_in_trials(sides: Sequence[Side]) -> bool:
-    """Then counts are means of a trial, and maxima, which grow with the number of trials, have no ratio."""
+    """Then counts are means over trials, and maxima, which grow with the number of trials, have no ratio."""
     return len({side.result.coverage.trials_merged for side in sides}) > 1
 
 
 def beside(sides: Sequence[Side]) -> list[Beside]:
-    """All of them; the first is what the others are divided by."""
+    """All of them; the others are divided by the first."""
     figures: list[dict[str, Any]] = records(Table("figures", "Figures", FIGURES, sides))
     without: Sequence[str] = ()
     if differ_in_trials(sides):
@@ -121,7 +121,7 @@ def _ratio(value: float | None, reference: float | None) -> float | None:
 
 
 def table(shown: Sequence[tuple[str, Beside]], *, per_trial: bool) -> Table[Column[Side]]:
-    """A row for each figure that is known, with the results under their headers."""
+    """A row for each known figure, with the results under their headers."""
     figures = [
         replace(c, header=f"{c.header} per trial", quantity=PER_MESSAGE) if per_trial and c in COUNTS else c
         for c in FIGURES

@@ -1,4 +1,4 @@
-"""Groups of values and how they differ, as tables: of single values, and of mean, sd and n alone."""
+"""Groups of values and their differences, as tables: from single values, or from only mean, sd and n."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EFFECT = Quantity("", lambda value: f"{value:+.2f}")
 
 @dataclass(frozen=True)
 class Group:
-    """What is known of the values of a group; estimates by what they are of."""
+    """The statistics of a group's values; estimates by quantity."""
 
     sample: Sample
     estimates: Mapping[str, Estimate]
@@ -67,7 +67,7 @@ def comparisons(rows: Sequence[Comparison]) -> Table[Comparison]:
 
 
 def _cell(found: Estimate, quantity: Quantity, nothing: float) -> Cell:
-    """An estimate of which `nothing` would be no difference."""
+    """An estimate for which `nothing` would be no difference."""
     excluded = nothing if found.interval is not None and not found.interval.contains(nothing) else None
     text = quantity.text(found.value)
     return Cell(text, found.value, low=found.low, high=found.high, excluded=excluded, reason=found.reason)

@@ -1,4 +1,4 @@
-"""Every thread of the processes of a result: its name, what it does, and how it is scheduled."""
+"""Every thread of the processes of a result: its name, its task, and its scheduling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from perflab.quantity import COUNT
 from perflab.report.tables.messages import RUN, Of, result_column
 from perflab.results.trial import Result, ThreadGroup
 
-TITLE = "Threads, as the kernel says they were scheduled"
+TITLE = "Threads and their scheduling, as reported by the kernel"
 _OF_ROLES = {
     "executor": "runs callbacks",
     "program": "runs code of the program",
@@ -23,7 +23,7 @@ Row = tuple[str | None, ThreadGroup]  # with the middleware of the result
 
 
 def of_results(rows: Sequence[Of[Result]]) -> Table[Of[Row]]:
-    """Of the first trial of each result; threads with one name that are scheduled alike are one row."""
+    """From the first trial of each result; threads with the same name and scheduling are one row."""
     return Table(
         "threads",
         TITLE,
@@ -48,7 +48,7 @@ def _threads(result: Result) -> Iterable[Row]:
 
 
 def what_it_does(middleware: str | None, thread: ThreadGroup) -> str | None:
-    """In some words; None where it is not known."""
+    """In a few words; None if unknown."""
     if thread.role != "middleware":
         return _OF_ROLES.get(thread.role)
     return what_threads_do(middleware, thread.name)

@@ -1,4 +1,4 @@
-"""The trials of a run as a table: when each one ran, under which circumstances, how it ended, and what it measured."""
+"""The trials of a run as a table: when each one ran, under which circumstances, its outcome, and its measurements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class TrialOf:
-    """A trial, its result, how that is called, and trial.json (None where there is none)."""
+    """A trial, its result, the result's label, and trial.json (None if there is none)."""
 
     record: Trial
     of: Result
@@ -28,14 +28,12 @@ class TrialOf:
 
 
 TRIAL: Column[TrialOf] = Column("trial", "trial", lambda row: row.record.trial, PLAIN, help="its number")
-ORDER: Column[TrialOf] = Column(
-    "order", "order", lambda row: row.record.order, PLAIN, help="where it stood in the plan"
-)
+ORDER: Column[TrialOf] = Column("order", "order", lambda row: row.record.order, PLAIN, help="place in the plan")
 BLOCK: Column[TrialOf] = Column("block", "block", lambda row: row.record.block, PLAIN, help="of which it was a part")
 
 
 def trials(rows: Sequence[TrialOf]) -> Table[TrialOf]:
-    """For people: what a trial measured at a glance, whatever the number of its messages."""
+    """For people: a trial's measurements at a glance, whatever the number of its messages."""
     latency = times("latency", lambda trial: trial.totals.latency_ns, dict.fromkeys(("p50", "p99", "max")))
     return Table(
         "trials",
@@ -61,7 +59,7 @@ def trials(rows: Sequence[TrialOf]) -> Table[TrialOf]:
 
 
 def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
-    """For programs: the circumstances of each trial, how it ended, and every metric that any of them measured."""
+    """For programs: the circumstances of each trial, its outcome, and every metric that any of them measured."""
     factors = dict.fromkeys(path for row in rows for path in row.of.factors)
     figures = dict.fromkeys(
         name for row in rows for f, e in row.record.key_figures.items() for name in made_by({f: e.kind})
@@ -77,17 +75,17 @@ def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
             *(_asked(name, help_) for name, help_ in _ASKED.items()),
             *(_level(path) for path in factors),
             _asked("purpose", "measured, control (a baseline without the observers), or extra"),
-            Column("duration", "duration", lambda row: row.of.duration_s, DURATION, help="to be measured"),
-            Column("measured", "measured", lambda row: row.record.measured_s, DURATION, help="that was measured"),
+            Column("duration", "duration", lambda row: row.of.duration_s, DURATION, help="requested measured time"),
+            Column("measured", "measured", lambda row: row.record.measured_s, DURATION, help="actual measured time"),
             AFTER,
             BEGAN,
             COOL_DOWN,
             OUTCOME,
             *([OWN_OUTCOME] if any(row.record.own_outcome for row in rows) else []),
-            Column("reason", "reason", lambda row: row.record.reason, help="why it was no success"),
+            Column("reason", "reason", lambda row: row.record.reason, help="why it was not a success"),
             Column(
                 "enters", "enters", lambda row: str(row.record in row.of.entering).lower(),
-                help="whether statistics over trials have it",
+                help="whether it is included in statistics over trials",
             ),
             *map(_metric, metrics),
         ],
@@ -97,11 +95,11 @@ def measurements(rows: Sequence[TrialOf]) -> Table[TrialOf]:
 
 _ASKED = {
     "workload": "what ran",
-    "middleware": "joined with + where each process has its own",
-    "executor": "what replaced the executors of the graph",
+    "middleware": "joined with + if each process has its own",
+    "executor": "executor that replaced those of the graph",
     "ipc": "delivery within a process, on or off",
-    "pass_by": "what replaced the way of publishers to hand over messages",
-    "phase": "where in their periods timers ticked",
+    "pass_by": "how all publishers pass messages",
+    "phase": "phase of the timers within their periods",
     "label": "the combination of conditions and their levels",
     "conditions": "joined with +",
     "observers": "joined with +",
@@ -117,7 +115,7 @@ def _asked(name: str, help_: str) -> Column[TrialOf]:
 
 
 def _level(path: str) -> Column[TrialOf]:
-    """Of a factor, as the experiment writes it."""
+    """Level of a factor, as written in the experiment."""
 
     def read(row: TrialOf) -> str | None:
         level = row.of.factors.get(path)
@@ -157,20 +155,18 @@ def _busy(cool_down: CoolDown) -> str:
 
 
 def _began(row: TrialOf) -> Cell | None:
-    """The time of day, of the instant that trial.json has."""
+    """The time of day of the instant in trial.json."""
     instant = None if row.file is None else row.file.started_utc
     return None if instant is None else Cell(instant[11:19], instant)
 
 
-AFTER: Column[TrialOf] = Column("after", "after", lambda row: row.record.after, help="the disturbance right before it")
+AFTER: Column[TrialOf] = Column("after", "after", lambda row: row.record.after, help="the disturbance just before it")
 OUTCOME: Column[TrialOf] = Column("outcome", "outcome", _outcome, help="how it ended")
 OWN_OUTCOME: Column[TrialOf] = Column(
     "own_outcome",
     "own outcome",
     lambda row: own.words if (own := row.record.own_outcome) is not None else None,
-    help="what the kind of workload says of it",
+    help="what the kind of workload says about it",
 )
-COOL_DOWN: Column[TrialOf] = Column(
-    "cool_down", "cool-down", _cooled, DURATION, help="how long it waited for a quiet machine"
-)
+COOL_DOWN: Column[TrialOf] = Column("cool_down", "cool-down", _cooled, DURATION, help="wait for a quiet machine")
 BEGAN: Column[TrialOf] = Column("began", "began", _began, help="UTC")

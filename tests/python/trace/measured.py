@@ -37,7 +37,7 @@ def only(found: list[Json], kind: str) -> Json:
 
 
 def process_of(trace: NativeTrace, pid: int) -> int:
-    """Its row. A session records whoever emits `ros2:*` under this user: others may be in the trace."""
+    """Its row. A session records every process of this user that emits `ros2:*`: others may be in the trace."""
     processes = trace.table("processes")
     (row,) = (i for i, (own, events) in enumerate(processes.select("pid", "events").rows()) if own == pid and events)
     return row

@@ -185,7 +185,7 @@ def test_where_the_scheduler_was_lost_there_are_no_shares_of_the_rest() -> None:
     assert found["execute"]["on_cpu_ns"] is None
     assert found["execute"]["known_percent"] == 0.0
     assert found["get_next_executable"]["known_percent"] == pytest.approx(100 * 210 / 300)
-    # 60 ns of 210 on a CPU: of 70 % no share is made, for what is known may be all that is unusual.
+    # 60 ns of 210 on a CPU: of 70 % no share is made, because the covered part may be unusual.
     assert found["get_next_executable"]["cpu_usage_percent"] is None
     assert found["get_next_ready_executable"]["cpu_usage_percent"] is None
     assert found["wait_for_work"]["cpu_usage_percent"] == 25.0

@@ -110,7 +110,8 @@ def test_a_wait_for_a_lock_is_found_with_its_owner_and_what_that_did(tmp_path: P
     assert (lock["total_ns"], lock["longest_ns"], lock["owner"], lock["inversion_ns"]) == (8_000, 8_000, "low", 6_000)
     assert answer.section("verdict").title == (
         "Priority inversion in 1 of 1 wait for locks: thread high (tid 52, RT 80) of robot (pid 50) waited 8.00 µs"
-        " for a lock that thread low (tid 51, nice 0) held, which could run and did not for 6.00 µs, for 6.00 µs of it"
+        " for a lock that thread low (tid 51, nice 0) held, which was ready but did not run for 6.00 µs, for 6.00 "
+        "µs of it"
         " behind less urgent threads, the longest hog (tid 99, RT 50)"
     )
 

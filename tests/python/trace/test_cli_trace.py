@@ -187,17 +187,17 @@ def test_what_the_reader_says_is_the_line(
     capsys: pytest.CaptureFixture[str], opened: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> Any:
-        raise BadInput(f"{paths[0]}: no event can be read")
+        raise BadInput(f"{paths[0]}: no readable events")
 
     monkeypatch.setattr(perflab.trace, "open_trace", refuse)
     code, out, err = run(capsys, "trace", "summary", opened)
-    assert (code, out, err) == (2, "", f"perflab: {opened}: no event can be read\n")
+    assert (code, out, err) == (2, "", f"perflab: {opened}: no readable events\n")
 
     def empty(paths: Sequence[Path], threads: int = 0, reads: Reads | None = None) -> Any:
         return MadeSource({})
 
     monkeypatch.setattr(perflab.trace, "open_trace", empty)
-    assert run(capsys, "trace", "summary", opened) == (2, "", f"perflab: {opened}: no event can be read\n")
+    assert run(capsys, "trace", "summary", opened) == (2, "", f"perflab: {opened}: no readable events\n")
 
 
 def test_ctrl_c_is_met_while_the_reader_is_at_work(
@@ -307,7 +307,7 @@ def test_metadata_alone_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path
     shutil.copy(metadata / "metadata", tmp_path / "only" / "metadata")
     code, out, err = run(capsys, "trace", "callbacks", tmp_path / "only")
     assert (code, out) == (2, "")
-    assert "no event can be read" in one_line(err)
+    assert "no readable events" in one_line(err)
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

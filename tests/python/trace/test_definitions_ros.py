@@ -597,7 +597,7 @@ def test_a_timer_s_callback_knows_when_it_was_due_where_the_trace_says_so(tmp_pa
     main.at(1_100).perflab__timer_due(timer_handle=timer.handle, due_ns=1_000)
     worker.callback(other, 1_105, 1_120)  # of another thread
     main.callback(timer, 1_110, 1_130)
-    main.callback(timer, 2_110, 2_130)  # nobody said it of this one
+    main.callback(timer, 2_110, 2_130)  # not recorded for this one
     main.at(3_000).perflab__timer_due(timer_handle=other.handle, due_ns=2_900)
     main.callback(timer, 3_010, 3_020)  # it was said of another timer
     main.callback(other, 3_030, 3_040)  # and is of the next callback or of none

@@ -112,7 +112,7 @@ def test_a_switch_that_does_not_follow_from_the_one_before_makes_states_unknown_
     made, main, kernel = made_with_thread()
     kernel.switch(500, cpu=0, prev=0, next=main)
     main.callback(0xC, 1_000, 2_000)
-    # Somebody else leaves the CPU: when he came, and main went, was not recorded.
+    # Another thread leaves the CPU: when it came, and main left, was not recorded.
     kernel.switch(1_500, cpu=0, prev=(99, "other"), next=main)
     kernel.switch(3_000, cpu=0, prev=main, next=0)
     trace = opened(made, tmp_path)

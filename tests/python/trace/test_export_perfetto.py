@@ -313,7 +313,7 @@ def test_it_is_said_where_the_scheduler_s_events_begin_and_end(processor: TraceP
     )
     assert found == [
         (1_000, "scheduler events begin here"),
-        (2_000, "scheduler events end here: nobody knows what threads do from here on"),
+        (2_000, "scheduler events end here: what threads do from here on is unknown"),
     ]
 
 

@@ -26,7 +26,7 @@ COLUMNS = [(kind, table, column) for kind, tables in TABLES.items() for table in
 
 
 def of_kind(document: dict[str, Any]) -> Draft202012Validator:
-    """Errors of one kind of answer are told better than those of nine."""
+    """Errors against the schema of one kind are clearer than against nine."""
     return Draft202012Validator({"$defs": PUBLISHED["$defs"], "$ref": f"#/$defs/{document['kind']}"})
 
 

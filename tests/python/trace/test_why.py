@@ -124,7 +124,7 @@ def test_a_callback_ahead_has_its_time_on_the_cpu_and_asleep_but_not_that_of_who
 
 
 def test_what_sleeps_on_its_way_until_an_interrupt_is_on_the_way(tmp_path: Path) -> None:
-    """A delay: the receiving thread has the message, and sleeps until it is to be delivered."""
+    """A delay: the receiving thread has the message, and sleeps until its delivery time."""
     system = System()
     system.switch(-100, 0, 0, system.talking)
     sent = system.talk()
@@ -211,7 +211,7 @@ def test_an_uninterruptible_sleep_of_who_is_to_receive_is_nothing_on_the_way(tmp
 
 @pytest.mark.parametrize("migrations", [True, False])
 def test_a_preempted_thread_whose_cpu_idles_is_held_back(tmp_path: Path, migrations: bool) -> None:
-    """By a quota, as of its cgroup. Without migrations it may have been moved, and nobody knows."""
+    """By a quota of its cgroup. Without migration events, whether it was moved is unknown."""
     system = System()
     if migrations:
         system.kernel().migrate(BASE - 30_000, 0, HOG, 0, 1)
@@ -252,7 +252,7 @@ def test_a_sender_that_is_stopped_did_not_sleep_past_its_tick(tmp_path: Path) ->
 
 @pytest.mark.parametrize("bystander", ["another process", "a callback of the listener"])
 def test_who_was_interrupted_is_not_followed(tmp_path: Path, bystander: str) -> None:
-    """The interrupt that ends a delay finds somebody on its CPU, who has nothing to do with the message."""
+    """The interrupt that ends a delay finds an unrelated thread on its CPU."""
     system = System()
     other = system.listener.thread(22, "worker", cpu=2)
     task = HOG if bystander == "another process" else other
@@ -921,7 +921,7 @@ def test_holders_outside_of_a_filtered_process_tree_are_named_all_the_same(tmp_p
 def test_threads_that_wake_each_other_at_once_end_the_search(tmp_path: Path) -> None:
     system = System()
     sent = sent_and_received(system)
-    # The receiving thread is woken by the listener at the very time at which it wakes it.
+    # The receiving thread is woken by the listener at exactly the time at which it wakes it.
     system.wake(900, system.receiving, by_cpu=1, cpu=2)
     system.switch(900, 1, 0, system.listening)
     system.listening.get_next_ready(BASE + 1_000)
