@@ -1,7 +1,7 @@
 """The claims of five documents, tested: runs the experiments that have them and writes docs/claims.
 
 docs/claims/DOCUMENT.yaml names the experiments of the catalog that test a document's claims, and has the claims that no
-trial decides with what is known of them. What an experiment claims, and when it holds, stands in its own file alone.
+trial decides, each with its finding. What an experiment claims, and when it holds, stands in its own file alone.
 What its trials said is stored in docs/claims/results/EXPERIMENT.json, and docs/claims/DOCUMENT.md and index.md are made
 of these three. A test compares the pages with what would be written.
 
@@ -12,7 +12,7 @@ of these three. A test compares the pages with what would be written.
     python benchmarks/claims.py --pages                  # the pages alone
 
 A result that was measured while others used the machine is measured again. A run that was interrupted goes on where it
-was. An experiment that this machine cannot do leaves its reason in the place of verdicts, unless it has some already.
+was. An experiment that this machine cannot do leaves its reason instead of verdicts, unless it has some already.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Otherwise:
     source: str
     verdict: Known
     found: str
-    """What is known of it; why it cannot be tested."""
+    """The finding, or why it cannot be tested."""
     command: str | None = None
 
 
@@ -354,7 +354,7 @@ def _page(name: str, one: Described) -> str:
         mine = [entry for entry in one.otherwise if entry.verdict in verdicts]
         if not mine:
             continue
-        told = "what is known" if verdicts != (CANNOT,) else "why"
+        told = "finding" if verdicts != (CANNOT,) else "why"
         lines += [title, ""]
         lines += _table(
             ("claim", "source", "verdict", told, "command"),
