@@ -318,7 +318,7 @@ bool execute(const Code& code, Procedure procedure, Cursor& cursor, std::uint64_
   return cursor.at <= cursor.end || fail(cursor, Failure::beyond_end);
 }
 
-// What is known of a position before anything is decoded: position % modulus == remainder.
+// A position as far as it is known before decoding: position % modulus == remainder.
 struct Place {
   std::uint64_t modulus = 1;  // a power of two
   std::uint64_t remainder = 0;

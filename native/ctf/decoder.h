@@ -245,7 +245,7 @@ class Decoder {
     std::uint64_t backwards_cycles = 0, before_backwards_cycles = 0;  // widest span of those
   };
 
-  // What is to be done with the events of a class.
+  // How next() treats the events of a class: skips them, decodes them, or returns their body undecoded.
   enum Want : std::uint8_t { kPass, kDecode, kInPlace };
 
   // Goes on to the next event whose class is wanted (`wanted[class_index]` is not kPass) and puts it into

@@ -245,9 +245,9 @@ struct Merger::State {
     return false;
   }
 
-  // A round takes of each input what is known to come before all that is not decoded yet, so that nothing of it is
-  // pointed to when a batch is decoded anew. Up to where that is, is the least of the inputs' last keys (of equal ones
-  // that of the first input); within an input keys only grow.
+  // A round takes from each input the events that precede all events not decoded yet, so that no pointers into a batch
+  // remain when the batch is decoded again. These are the events up to the lowest of the inputs' last keys (the first
+  // input's, if keys are equal), because keys only grow within an input.
   std::size_t merge() {
     const std::size_t most = std::max(kRound / std::max<std::size_t>(inputs.size(), 1), kFewestOfRound);
     std::uint64_t horizon = std::numeric_limits<std::uint64_t>::max();
