@@ -10,7 +10,7 @@ if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
       super()
-      this.waiting = [] // messages that came before there was somebody to take them
+      this.waiting = [] // messages that came before the frame could take them
       this.frame = document.createElement("iframe")
       this.frame.hidden = true
       this.frame.srcdoc = "<!doctype html>"
