@@ -386,7 +386,7 @@ class ViewBuilder {
     view_->scheduler_.lost(host, cpu, -kFar, kFar);
   }
 
-  // Losses of user-space events, at which publications and takes in progress are dropped (Ros::lost()).
+  // Losses of user-space events, after which publications and takes in progress are not continued (Ros::lost()).
   void find_breaks() {
     for (const TraceFacts& trace : traces_) {
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
