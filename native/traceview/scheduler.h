@@ -91,7 +91,7 @@ struct SchedulerEvent {
                                            // cpu_held: time since the thread left target_cpu
   std::optional<std::int64_t> held_ns;     // time since the thread that runs there had been switched in
   std::uint64_t address = 0;               // futex_wait, futex_return
-  std::int32_t operation = 0;              // likewise: FUTEX_* with its flags
+  std::int32_t operation = 0;              // futex_wait, futex_return: FUTEX_* with its flags
   std::int32_t owner = 0;                  // futex_wait: owner of the lock; 0 if there is none
   std::int32_t result = 0;                 // futex_return
   std::int32_t emitter_tid = 0;  // thread that ran when the event happened, and its process, if the tracer
