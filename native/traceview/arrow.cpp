@@ -18,8 +18,8 @@ ArrowColumn as_it_is(std::string name, const TextColumn& column) {
           .buffers = {column.validity(), column.offsets(), column.data()}};
 }
 
-// Length of the UTF-8 character at the start of `text` in bytes; 0 if the bytes are invalid (Unicode, table
-// 3-7: overlong forms and surrogates are).
+// Length in bytes of the UTF-8 character at the start of `text`; 0 if the bytes are invalid. Overlong forms and
+// surrogates are invalid (Unicode, table 3-7).
 std::size_t character_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto continues = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -48,8 +48,8 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-// Key and value of a field, as the C data interface encodes them: counts and lengths as int32 before the
-// bytes.
+// Metadata of a field with one key, encoded for the C data interface: an int32 count, then key and value, each
+// preceded by its int32 length.
 std::string encode_metadata(std::string_view key, std::string_view value) {
   std::string encoded;
   const auto number = [&](std::size_t n) {
@@ -64,8 +64,8 @@ std::string encode_metadata(std::string_view key, std::string_view value) {
   return encoded;
 }
 
-// Metadata by which polars marks a dictionary as its Enum: each name, preceded by its length in bytes. Other
-// consumers see an ordinary dictionary.
+// Metadata that makes polars read a dictionary as its Enum: each name, preceded by its length in bytes. Other
+// consumers read an ordinary dictionary.
 std::string polars_enum_mark(const TextColumn& names) {
   std::string value;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -88,8 +88,8 @@ void release_rest(Struct& node) {
   if (node.release != nullptr) node.release(&node);
 }
 
-// Memory behind one ArrowSchema or ArrowArray. A consumer may move a child out (then its `release` is null)
-// and release it after its parent, so every node owns what it points to.
+// Memory of one ArrowSchema or ArrowArray. A consumer may move a child out (its `release` is then null) and
+// release it after its parent, so every node owns the memory that it points to.
 template <typename Struct, typename Own>
 struct Node {
   Own own;

@@ -1,20 +1,19 @@
-// Tables as Apache Arrow C streams: handed to Python without a copy.
+// Exports tables to Python as Apache Arrow C streams, without copying.
 //
-// A stream has one batch, a struct with one child per column. Its buffers are those of the columns
-// themselves; an owner keeps them alive until the consumer has released the last piece, in whatever order and
-// on whatever thread it does that.
+// A stream has one batch, a struct with one child per column. The batch uses the columns' own buffers. An owner
+// keeps them alive until the consumer has released every part, in any order and on any thread.
 //
 //   Column<T>      the fixed-width type
 //   UInt8          a flag, 0 or 1: bool. Copied, since Arrow's booleans are bits
-//   TextColumn     large_utf8; a copy with U+FFFD where one is not UTF-8 (the kernel cuts names anywhere)
-//   EnumColumn<E>  dictionary<uint8, large_utf8, ordered> of the names, with the mark of a pl.Enum of polars
+//   TextColumn     large_utf8; if a text is not UTF-8, a copy with U+FFFD (the kernel truncates names at any byte)
+//   EnumColumn<E>  dictionary<uint8, large_utf8, ordered> of the names, marked as a polars pl.Enum
 //
-// The structures are those of https://arrow.apache.org/docs/format/CDataInterface.html and
+// The structures are defined in https://arrow.apache.org/docs/format/CDataInterface.html and
 // CStreamInterface.html.
 //
 // Example:
 //   auto view = View::open(...);
-//   export_table(view->takes(), view, &stream);  // `view` lives until the consumer lets go of the stream
+//   export_table(view->takes(), view, &stream);  // `view` lives until the consumer releases the stream
 #pragma once
 
 #include <cstddef>
@@ -84,8 +83,7 @@ namespace perflab::traceview {
 // Invalid bytes are replaced by U+FFFD.
 [[nodiscard]] std::string as_utf8(std::string_view text);
 
-// The parts of a column that are exported. The pointers are valid as long as the owner of the table, or
-// `copied`, lives.
+// A column's exported parts. The pointers are valid while the table's owner and `copied` live.
 struct ArrowColumn {
   std::string name;
   const char* format = "";
@@ -136,7 +134,7 @@ template <typename E>
 void export_columns(std::vector<ArrowColumn> columns, std::shared_ptr<const void> owner,
                     ArrowArrayStream* out);
 
-// Columns of `table` whose values are kept. `owner` keeps them alive; they must not change any more.
+// Exports the columns of `table` whose values are kept. `owner` keeps them alive; they must not change any more.
 template <typename Table>
 void export_table(const Table& table, std::shared_ptr<const void> owner, ArrowArrayStream* out) {
   std::vector<ArrowColumn> columns;

@@ -1,6 +1,6 @@
-// Columns and tables, laid out as Apache Arrow wants them, so that Python reads them without a copy.
+// Columns and tables in Apache Arrow's memory layout, so that Python reads them without a copy.
 //
-// Nulls: what is not known or was not measured is null, never 0.
+// Unknown or unmeasured values are null, never 0.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,7 @@ inline constexpr std::int32_t kNone = -1;  // no row
 
 // Fixed-width values. T is std::int32_t, std::int64_t, std::uint8_t, std::uint32_t, std::uint64_t or double.
 //
-// Of a column whose values nobody will read it is known how many rows there are and which of them are null, or, where nobody
-// will ask for that either, how many rows there are.
+// A column keeps only as much as will be read: its values, only which rows are null, or only the number of rows.
 enum class Kept : std::uint8_t { rows, nulls, values };
 
 // What to keep of a column, given the wanted names: "takes.match" keeps its values, "takes.match?" only its nulls.
@@ -60,7 +59,7 @@ class Column {
   }
   [[gnu::always_inline]] void push(std::optional<T> value) { value ? push(*value) : push_null(); }
 
-  // Replaces what is at that row.
+  // Replaces the value of a row.
   [[gnu::always_inline]] void set(std::size_t row, T value) {
     if (has_nulls_ && !valid(row)) {
       bits_[row / 8] = static_cast<std::uint8_t>(bits_[row / 8] | (1u << (row % 8)));
@@ -76,11 +75,11 @@ class Column {
     if (kept()) values_[row] = T{};
     ++null_count_;
   }
-  // To be said before the first row.
+  // Must be called before the first row.
   void keep(Kept what) noexcept { kept_ = what; }
   [[nodiscard]] bool kept() const noexcept { return kept_ == Kept::values; }
   [[nodiscard]] bool tells_nulls() const noexcept { return kept_ != Kept::rows; }
-  // How many rows there are, of which a column that keeps nothing of them knows nothing.
+  // Sets the number of rows, as a column that keeps only it does not count them.
   void settle(std::size_t rows) noexcept {
     if (!tells_nulls()) counted_ = rows;
   }
@@ -95,7 +94,7 @@ class Column {
   [[nodiscard]] std::size_t size() const noexcept { return kept() ? values_.size() : counted_; }
   [[nodiscard]] std::size_t null_count() const noexcept { return null_count_; }
   [[nodiscard]] const T* data() const noexcept { return values_.data(); }
-  // One bit per row, least significant first, 1 is valid; null where no row is null.
+  // One bit per row, least significant first, 1: valid. Null pointer if no row is null.
   [[nodiscard]] const std::uint8_t* validity() const noexcept {
     return null_count_ == 0 ? nullptr : bits_.data();
   }
@@ -115,7 +114,7 @@ class Column {
     bits_.assign((rows + 7) / 8, 0xff);
     if (rows % 8 != 0) bits_[rows / 8] = static_cast<std::uint8_t>((1u << (rows % 8)) - 1);
   }
-  // Bits behind the last row are 0.
+  // Bits after the last row are 0.
   [[gnu::always_inline]] void grow(bool is_valid) {
     const std::size_t row = size();
     if (row % 8 == 0) bits_.push_back(0);
@@ -136,7 +135,7 @@ using UInt8 = Column<std::uint8_t>;
 using UInt32 = Column<std::uint32_t>;
 using UInt64 = Column<std::uint64_t>;
 
-// Text. For tables of few rows: objects, not instances.
+// Strings. Only for tables with few rows (objects, not instances).
 class TextColumn {
  public:
   void push(std::string_view value) {
@@ -167,8 +166,8 @@ class TextColumn {
   UInt8 present_;
 };
 
-// One of a few names, E is an enumeration of std::uint8_t that counts from 0; names(E{}) lists them (found by
-// argument lookup) as a container of const char*.
+// Values of an enumeration. E has the underlying type std::uint8_t and counts from 0; names(E{}), found by
+// argument-dependent lookup, returns the names as a container of const char*.
 template <typename E>
 class EnumColumn {
  public:
@@ -189,20 +188,20 @@ class EnumColumn {
   UInt8 codes_;
 };
 
-// Declares the columns of a table, in their order.
+// Declares the columns of a table, in order.
 #define PERFLAB_COLUMNS(...)                         \
   auto all() { return std::tie(__VA_ARGS__); }       \
   auto all() const { return std::tie(__VA_ARGS__); } \
   static constexpr std::string_view column_names() { return #__VA_ARGS__; }
 
-// Those of them that making the table does not read again, and of those it reads only whether they are null: their values are
-// needed by nobody but who asks for them.
+// Columns that the code which fills the table never reads (ONLY_WRITTEN), or tests only for null (ONLY_NULLS_READ).
+// Their values are kept only if requested.
 #define PERFLAB_ONLY_WRITTEN(...) \
   static constexpr std::string_view only_written() { return #__VA_ARGS__; }
 #define PERFLAB_ONLY_NULLS_READ(...) \
   static constexpr std::string_view only_nulls_read() { return #__VA_ARGS__; }
 
-// What tables can do, which derive from it and name their columns by PERFLAB_COLUMNS.
+// Base of all tables; the derived table declares its columns by PERFLAB_COLUMNS.
 template <typename Derived>
 struct Table {
   // visitor(name, column) for each column, in order.
@@ -214,7 +213,8 @@ struct Table {
                static_cast<const Derived&>(*this).all());
   }
 
-  // Keeps of each column what is wanted(name), and what making the table reads again. To be said before the first row.
+  // Sets for each column what to keep: wanted(name), and at least what filling the table needs. Must be called
+  // before the first row.
   template <typename Wanted>
   void keep(Wanted&& wanted) {
     std::string_view rest = Derived::column_names();
@@ -228,7 +228,7 @@ struct Table {
     std::apply([&](auto&... column) { (keep(column), ...); }, static_cast<Derived&>(*this).all());
   }
 
-  // Adds a row: a value for each column, std::nullopt where it is null.
+  // Adds a row: one value per column, std::nullopt for null.
   template <typename... Values>
   [[gnu::always_inline]] void push(const Values&... values) {
     const auto columns = static_cast<Derived&>(*this).all();
@@ -239,9 +239,9 @@ struct Table {
     push_all(std::index_sequence_for<Values...>{});
     ++pushed_;
   }
-  // How many rows were added so.
+  // Number of rows added by push().
   [[nodiscard]] std::int32_t pushed() const noexcept { return static_cast<std::int32_t>(pushed_); }
-  // To be said after the last row.
+  // Must be called after the last row.
   void settle() {
     std::apply([this](auto&... column) { (column.settle(pushed_), ...); }, static_cast<Derived&>(*this).all());
   }
@@ -256,7 +256,7 @@ struct Table {
     }
     return false;
   }
-  // Takes the first of names that stand between commas.
+  // Removes and returns the first of comma-separated names.
   static std::string_view first_of(std::string_view& names) {
     const std::string_view name = names.substr(0, names.find(','));
     names.remove_prefix(std::min(names.size(), name.size() + 2));  // ", "

@@ -7,7 +7,7 @@ namespace perflab::traceview {
 
 namespace {
 
-// A thread without a known first event is taken to exist from the beginning.
+// A thread without a known first event counts as existing from the beginning.
 std::int64_t first_of(const Directory::Thread& thread) noexcept {
   return thread.first_ns.value_or(std::numeric_limits<std::int64_t>::min());
 }
@@ -74,7 +74,7 @@ std::int32_t Directory::thread_at(std::int32_t host, std::int32_t tid, std::int6
     }
   }
   if (living >= 0 && !thread_row(living).ended) return living;
-  // Its own first event is later than the scheduler's: it had started before it emitted anything.
+  // The thread started before its first user-space event.
   if (next >= 0) return next;
   return add_thread(host, tid, std::nullopt, time_ns);
 }

@@ -1,8 +1,8 @@
-// Hosts, processes and threads of a trace, each with its row number; user space and scheduler share them.
+// Hosts, processes and threads of a trace, each with its row number; shared by the models of user space and scheduler.
 //
-// Keys: a process is (host, pid), a thread (host, tid) from its first sight until it ends or its number is used by another
-// process. The numbers are those that the trace has: vpid and vtid of user space, tid of the scheduler. They agree where the
-// programs run in the initial PID name space; elsewhere threads of user space have no scheduler events.
+// Keys: a process is (host, pid). A thread is (host, tid) from its first event until it ends or another process uses its
+// number. The numbers are the trace's: vpid and vtid of user-space events, tid of scheduler events. They agree if the
+// programs run in the initial PID name space; otherwise threads with user-space events have no scheduler events.
 #pragma once
 
 #include <cstdint>
@@ -38,12 +38,12 @@ class Directory {
     std::string name;
     std::optional<std::int64_t> first_ns, last_ns;
     std::uint64_t events = 0;
-    bool ended = false;  // the scheduler saw it exit
+    bool ended = false;  // its exit was recorded by the scheduler
     std::optional<std::int64_t> ended_ns;
-    std::int32_t older = -1;  // row made before this one for the same number
+    std::int32_t older = -1;  // previous row with the same number
   };
 
-  // Return the row and add it if it does not exist. `boot` separates hosts of the same name; "" matches any.
+  // Returns the row, and adds it if it does not exist. `boot` distinguishes hosts of the same name; "" matches any.
   std::int32_t host(std::string_view name, std::string_view boot = {});
   std::int32_t process(std::int32_t host, std::int32_t pid);
   // A user-space thread whose process is known.
@@ -53,9 +53,9 @@ class Directory {
   std::int32_t thread_at(std::int32_t host, std::int32_t tid, std::int64_t time_ns);
   // Adds a thread even if its number is known: the number was reused.
   std::int32_t add_thread(std::int32_t host, std::int32_t tid, std::optional<std::int32_t> process, std::int64_t first_ns);
-  // First event of the next thread with the same number; nothing if there is none.
+  // First event of the next thread with the same number; nullopt if there is none.
   [[nodiscard]] std::optional<std::int64_t> reused_ns(std::int32_t thread) const;
-  // The scheduler saw the thread exit: its number may be reused.
+  // The thread exited, so its number may be reused.
   void end_thread(std::int32_t thread, std::int64_t time_ns);
 
   [[nodiscard]] Process& process_row(std::int32_t row) { return processes_[static_cast<std::size_t>(row)]; }

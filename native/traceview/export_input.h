@@ -74,8 +74,8 @@ struct ExportOptions {
   std::optional<std::int64_t> begin_ns, end_ns;  // of the trace
   std::optional<std::int64_t> epoch_offset_ns;
   std::vector<std::string> processes, threads, callbacks, publishers, subscriptions, functions;
-  std::vector<std::string> quality;  // sentences that a reader should know before trusting the figures
-  std::vector<ExportMark> marks;     // remarks that belong to an instant
+  std::vector<std::string> quality;  // sentences on the limits of the trace's figures
+  std::vector<ExportMark> marks;     // remarks on instants
   std::vector<ExportLoss> losses;
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;  // stretches in which user-space events may be
                                                             // missing
@@ -94,10 +94,10 @@ using ExportCounts = std::vector<std::pair<std::string, std::uint64_t>>;
 
 inline constexpr std::int64_t kNotSeen = std::numeric_limits<std::int64_t>::min();
 
-// Text of a row, or its number if it has none.
+// Name of a row; "#" and its number if it has none.
 [[nodiscard]] std::string export_name(const std::vector<std::string>& names, std::int32_t row);
 
-// The first layer that saw a publication.
+// Time of a publication at the first layer that recorded it.
 [[nodiscard]] inline std::optional<std::int64_t> published_ns(const Publications& table, std::size_t row) {
   std::optional<std::int64_t> first;
   for (const Int64* layer :

@@ -8,7 +8,7 @@
 namespace perflab::traceview {
 namespace {
 
-// A phase, callback or call that was open on a thread for a while.
+// A phase, callback or function call on a thread, with begin and end.
 struct Frame {
   enum class Kind : std::uint8_t { function, phase, callback };
   std::int64_t begin_ns = 0, end_ns = 0;
@@ -68,7 +68,7 @@ class Stacks {
   std::vector<Node> nodes_;
 };
 
-// Distributes a thread's stretches of time to the stacks that were open during them.
+// Attributes a thread's stretches of time to the stacks that were open during them.
 class Thread {
  public:
   Thread(Stacks& stacks, std::int32_t root, std::int32_t executor, std::int32_t other)
@@ -108,7 +108,7 @@ class Thread {
   }
 
  private:
-  // Gives the time of the stretches before `until` to the open frames.
+  // Adds the time of the stretches before `until` to the stack of open frames.
   void account(std::span<const Frame> frames, std::int64_t until_ns) {
     std::int64_t ns = 0;
     while (next_ < stretches_.size() && stretches_[next_].begin_ns < until_ns) {

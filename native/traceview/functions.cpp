@@ -55,7 +55,7 @@ std::shared_ptr<const ctf::MappedFile> program_at(const std::string& path) {
   }
 }
 
-// Text at that offset of a string table.
+// String at an offset of a string table.
 std::string_view text_at(std::span<const char> strings, std::uint64_t offset) noexcept {
   if (offset >= strings.size()) return {};
   const char* text = strings.data() + offset;
@@ -110,7 +110,7 @@ std::optional<SymbolTable> SymbolTable::read(const std::string& path) {
     Elf64_Shdr section{}, names{};
     if (!bytes.read(header.e_shoff + i * sizeof(section), section)) break;
     if (section.sh_type != SHT_SYMTAB && section.sh_type != SHT_DYNSYM) continue;
-    // A file has one of each; a damaged file may claim thousands, each as large as the file itself.
+    // A valid file has one table of each type; a damaged file may claim thousands, each as large as the file itself.
     if (std::exchange(section.sh_type == SHT_SYMTAB ? has_table : has_dynamic_table, true)) continue;
     if (section.sh_size > kLargestTable) continue;
     if (!bytes.read(header.e_shoff + section.sh_link * sizeof(names), names)) continue;
@@ -142,7 +142,7 @@ std::optional<std::string> SymbolTable::name_at(std::uint64_t address) const {
       std::lower_bound(symbols_.begin(), after, start,
                        [](const Symbol& symbol, std::uint64_t value) { return symbol.address < value; });
   for (auto symbol = first; symbol != after; ++symbol) {
-    // Hand-written assembly may have size 0; only its first instruction identifies it.
+    // Functions in hand-written assembly may have size 0; only the address of their first instruction matches.
     if (address - symbol->address < std::max<std::uint64_t>(1, symbol->size)) return symbol->name;
   }
   return std::nullopt;
@@ -166,7 +166,7 @@ void FunctionModel::binary(std::int32_t process, std::uint64_t base, std::uint64
   }
   loaded[base] = static_cast<std::int32_t>(binaries_.size());
   binaries_.push_back({base, size, std::string(path), is_position_independent, {}});
-  // Functions that were called before the trace gave their location: the state dump follows the first calls.
+  // Functions that were called before the trace recorded their binary: the state dump follows the first calls.
   for (Function& function : rows_) {
     if (function.process == process && function.binary < 0)
       function.binary = binary_at(process, function.address);

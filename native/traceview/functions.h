@@ -1,12 +1,12 @@
 // Function calls of programs built with -finstrument-functions, and the names of the functions.
 //
-// Each thread has a stack of calls. An exit ends the innermost call of its function. Calls above it whose
-// exits are missing (longjmp, lost events) have no end, and neither have calls that are open at the end of
-// the trace. An exit of a function that is not on the stack is only counted. If a tracer does not record
-// which function was left (null address), an exit ends the innermost call.
+// Each thread has a stack of calls. An exit ends the innermost call of its function. Inner calls without an exit
+// (longjmp, lost events) have no end, nor do calls that are open at the end of the trace. An exit of a function
+// that is not on the stack is only counted. If the tracer does not record the function that exits (null address),
+// the exit ends the innermost call.
 //
-// Names come from the symbol tables of the programs and libraries that were loaded at the address. Their
-// files must be on this machine and be the traced ones (compared by build id if the trace has it).
+// Names come from the symbol tables of the program or library loaded at the address. The files must be on this
+// machine and identical to the traced ones (compared by build id if the trace has it).
 //
 // Example:
 //   FunctionModel model;
@@ -33,14 +33,14 @@ namespace perflab::traceview {
 // Names of the functions in an ELF file (64 bit), by address.
 class SymbolTable {
  public:
-  // Nothing if the file cannot be read or is not 64-bit ELF.
+  // nullopt if the file cannot be read or is not 64-bit ELF.
   [[nodiscard]] static std::optional<SymbolTable> read(const std::string& path);
 
-  // Mangled name of the function that contains this address of the file; nothing if there is none. If an
-  // address has several names, a global one wins, then the first in the file.
+  // Mangled name of the function that contains this address of the file; nullopt if there is none. If an address has
+  // several names, a global one is preferred, then the first in the file.
   [[nodiscard]] std::optional<std::string> name_at(std::uint64_t address) const;
   [[nodiscard]] const std::vector<std::uint8_t>& build_id() const noexcept { return build_id_; }
-  // Address of the first loaded byte, as the file states it.
+  // Address of the first loaded byte according to the file.
   [[nodiscard]] std::uint64_t first_address() const noexcept { return first_address_; }
 
  private:
@@ -67,12 +67,12 @@ class FunctionModel {
     std::uint64_t exits_without_entry = 0;
   };
 
-  // Events must be in the order of time. `thread` and `process` are rows of those tables.
+  // Events must be in time order. `thread` and `process` are rows of those tables.
   void entry(std::int32_t thread, std::int32_t process, std::int64_t time_ns, std::uint64_t address);
   void exit(std::int32_t thread, std::int32_t process, std::int64_t time_ns,
             std::optional<std::uint64_t> address);
-  // From now on, a program or library occupies [base, base + size) of the process. If its code is not
-  // position independent, addresses are those of its file.
+  // From now on, a program or library occupies [base, base + size) of the process. Unless its code is position
+  // independent, the process uses the addresses of the file.
   void binary(std::int32_t process, std::uint64_t base, std::uint64_t size, std::string_view path,
               bool is_position_independent);
   void build_id(std::int32_t process, std::uint64_t base, std::span<const std::uint8_t> id);
@@ -124,14 +124,14 @@ class FunctionModel {
   Functions functions_;
   Counts counts_;
   std::vector<Function> rows_;
-  std::vector<Binary> binaries_;  // all binaries that were ever loaded
+  std::vector<Binary> binaries_;  // all binaries, including unloaded ones
   std::unordered_map<std::int32_t, std::map<std::uint64_t, std::int32_t>> loaded_;  // by process and base
   // Row of a function while its binary stays loaded.
   std::unordered_map<Key, std::int32_t, Hash> function_by_address_;
   std::vector<std::vector<Open>> stacks_;  // by thread
 };
 
-// The name as in C++ source; unchanged if it is not mangled.
+// The demangled C++ name; unchanged if it is not mangled.
 [[nodiscard]] std::string demangled(const std::string& symbol);
 
 }  // namespace perflab::traceview

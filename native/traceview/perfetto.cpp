@@ -62,7 +62,7 @@ constexpr std::uint32_t kWakingComm = 1, kWakingPid = 2, kWakingPriority = 3, kW
                         kWakingCpu = 5;
 constexpr std::uint32_t kSwitchTime = 1, kSwitchState = 2, kSwitchPid = 3, kSwitchPriority = 4, kNames = 5,
                         kSwitchName = 6;  // CompactSched
-// prev_state as sched_switch of Linux 4.14 and later has it.
+// prev_state as encoded by sched_switch since Linux 4.14.
 constexpr std::uint64_t kRunnable = 0, kSleeping = 1, kUninterruptible = 2, kDead = 0x10, kPreempted = 0x100;
 constexpr std::uint64_t kStopped = 0x4, kTraced = 0x8;
 constexpr std::uint64_t kOther = 0x40 | 0x80;  // "PI": parked or idle
@@ -75,7 +75,7 @@ constexpr std::int32_t kNextNumber = 10'000'000;  // above all pids of Linux (at
 constexpr std::size_t kSwitchesPerBundle = 4096;
 constexpr std::size_t kFlush = std::size_t{1} << 20;
 
-// Rows of a table, grouped by the row of another table that they refer to; order is kept.
+// Rows of a table, grouped by the row of another table that they refer to; stable.
 class Groups {
  public:
   Groups(const Int32& keys, std::size_t groups) : first_(groups + 1) {
@@ -375,7 +375,7 @@ class PerfettoWriter {
     callback_iids_.resize(t_.callbacks->handle.size());
     function_iids_.resize(options_.functions.size());
     for (std::size_t i = 0; i < threads; ++i) {
-      if (!t_.threads->process.valid(i)) continue;  // only the scheduler knows the thread
+      if (!t_.threads->process.valid(i)) continue;  // a thread with scheduler events only
       describe(i);
       std::vector<Slice> slices;
       for (const std::uint32_t row : callbacks.of(i)) {
@@ -430,7 +430,7 @@ class PerfettoWriter {
     write_nested(thread_track(thread, child), slices);
   }
 
-  // A publication lasts from the first layer that recorded it to the last.
+  // The slice of a publication spans from the first to the last layer that recorded it.
   void add_publication(std::uint32_t row, std::vector<Slice>& slices) {
     const Publications& table = *t_.publications;
     const auto first = published_ns(table, row);
@@ -762,7 +762,7 @@ class PerfettoWriter {
       add_switch(cpu, bundle, states.start_ns[row], state, static_cast<std::int32_t>(row));
       before = row;
     }
-    // The thread that runs at the last scheduler event is shown as running on.
+    // A thread that runs at the last scheduler event is shown as running from then on.
     const bool goes_on =
         !states.end_state.valid(*before) && states.end_ns[*before] >= last_state_ns_[host_of(*before)];
     if (!goes_on) idle(states.end_ns[*before], state_after_[*before]);
@@ -783,7 +783,7 @@ class PerfettoWriter {
     const std::int64_t priority = is_idle ? 120
                                   : t_.thread_states->priority.valid(place)
                                       ? t_.thread_states->priority[place]
-                                      : -1;  // not known
+                                      : -1;  // unknown
     bundle.priorities.append_varint(static_cast<std::uint64_t>(priority));
     const auto [comm, is_new] = bundle.comm_by_thread.try_emplace(thread, bundle.comms.size());
     if (is_new) bundle.comms.push_back(is_idle ? "swapper" : comm_of(place));

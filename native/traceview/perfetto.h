@@ -1,20 +1,20 @@
-// A trace in Perfetto's own format (https://perfetto.dev/docs/reference/trace-packet-proto): opens in
-// ui.perfetto.dev and is read by trace_processor.
+// Exports a trace in Perfetto's format (https://perfetto.dev/docs/reference/trace-packet-proto) for
+// ui.perfetto.dev and trace_processor.
 //
-//   process                     one for each row of processes
-//     thread                    callbacks, and in them what they publish; flows lead from there to callbacks
+//   process                     one per row of processes
+//     thread                    callbacks, with their publications nested; flows lead from these to callbacks
 //       executor                phases
 //       functions               calls of instrumented functions
 //       lost messages           instants: not taken, overwritten
-//   CPUs, thread states         sched_switch and sched_waking: Perfetto makes sched and thread_state of them
-//   Data quality                what to know of the trace, and when events were lost
+//   CPUs, thread states         sched_switch and sched_waking; Perfetto derives sched and thread_state from them
+//   Data quality                limitations of the trace, and when events were lost
 //
-// What is not known is not drawn:
-//   * what has no end is a slice without an end where nothing follows on its track, else an instant;
-//   * a thread whose state is not known until it runs again is in no state (NULL) from when it left its CPU.
-// Times are those of the trace, as the clock that Perfetto takes its own from; the time of day is in a clock
-// snapshot. Numbers of processes, threads and CPUs that stand for several (of hosts, or used again) get a
-// multiple of 10,000,000 added (CPUs: those of the hosts before), since Perfetto knows each number once.
+// Unknown intervals are not drawn:
+//   * an item without an end is an open slice if nothing follows on its track, otherwise an instant;
+//   * if a thread's state is unknown until it runs again, its state is NULL from when it left its CPU.
+// Times are the trace's, exported as Perfetto's default clock; a clock snapshot has the offset to the time of day.
+// Numbers of processes, threads and CPUs are unique in Perfetto. A number used on several hosts, or reused, gets a
+// multiple of 10,000,000 added (a CPU: the number of CPUs of the hosts before).
 //
 // Example:
 //   write_perfetto(export_tables(*view), options, [&](std::string_view bytes) { file.write(bytes); });
@@ -24,7 +24,7 @@
 
 namespace perflab::traceview {
 
-// Passes on exceptions of the sink.
+// Propagates exceptions of the sink.
 ExportCounts write_perfetto(const ExportTables& tables, const ExportOptions& options, const ExportSink& sink);
 
 }  // namespace perflab::traceview

@@ -14,8 +14,8 @@ namespace {
 using Json = nlohmann::json;
 using Type = PlainColumn::Type;
 
-constexpr std::size_t kChunk = 1024;                      // rows that are looked at together: they stay in the cache
-constexpr std::size_t kMostGroups = std::size_t{1} << 24U;  // possible ones
+constexpr std::size_t kChunk = 1024;                      // rows processed together; they stay in the cache
+constexpr std::size_t kMostGroups = std::size_t{1} << 24U;  // limit of possible groups
 
 template <typename T>
 const T* values_of(const PlainColumn& column) {
@@ -89,7 +89,7 @@ class Counting {
 
   struct Key {
     const PlainColumn* column;
-    std::size_t factor, size;  // values of the column, null among them
+    std::size_t factor, size;  // size: number of possible values, including null
   };
   struct Counted {
     std::vector<const PlainColumn*> columns{};  // those with nulls
@@ -116,7 +116,7 @@ class Counting {
     return column;
   }
 
-  // Codes are 0 for null, and one more than the value.
+  // The code of a value is the value plus 1; the code of null is 0.
   static std::size_t size_of(const PlainColumn& column) {
     if (column.type == Type::name) return column.names.size() + 1;
     std::int32_t most = -1;
@@ -128,7 +128,7 @@ class Counting {
     return key.column->type == Type::name ? Json(key.column->names[code - 1]) : Json(code - 1);
   }
 
-  // By the values of the columns, the first of them first.
+  // Sorted by the values of the columns, the first column first.
   [[nodiscard]] std::vector<std::size_t> in_order() const {
     std::vector<std::size_t> groups;
     for (std::size_t group = 0; group < n_.size(); ++group) {
@@ -189,7 +189,7 @@ class Counting {
     return column.valid(row) ? values_of<std::int64_t>(column)[row] : kNever;
   }
 
-  // The rows of the chunk that count, with their groups; returns how many they are.
+  // Selects the chunk's rows that are counted, with their groups; returns their number.
   std::size_t choose(std::array<std::uint32_t, kChunk>& rows, std::array<std::uint32_t, kChunk>& groups, std::size_t first,
                      std::size_t count) const {
     const bool all = !question_.begin_ns && !question_.end_ns;

@@ -1,4 +1,4 @@
-// Tables as JSON, and what of their rows there is how often: for answers that need no data frames.
+// Tables as JSON, and counts of their rows by group, for commands that need no data frames.
 //
 // Example:
 //   rows_json(columns_of(view->hosts()))                                          {"name": ["robot"]}
@@ -17,7 +17,7 @@
 
 namespace perflab::traceview {
 
-// A column of any type. `values` is null where they are not kept; see Column.
+// A column of any type. `values` is null if they are not kept; see Column.
 struct PlainColumn {
   enum class Type : std::uint8_t { int32, int64, uint32, uint64, flag, name, text };
 
@@ -25,7 +25,7 @@ struct PlainColumn {
   Type type = Type::int64;
   std::size_t rows = 0;
   const void* values = nullptr;
-  const std::uint8_t* validity = nullptr;  // null where no row is null
+  const std::uint8_t* validity = nullptr;  // null if no row is null
   bool tells_nulls = true;
   std::span<const char* const> names{};  // of Type::name, by its code
   const TextColumn* text = nullptr;
@@ -73,27 +73,27 @@ template <typename Table>
   return columns;
 }
 
-// By the name of each column that is kept the list of its values, null where there is none.
+// A JSON object: the list of values of each kept column by its name.
 [[nodiscard]] std::string rows_json(std::span<const PlainColumn> columns);
 
-// Of which rows of a table there are how many.
+// A query that counts the rows of a table by group.
 struct CountQuestion {
   std::string table;
-  std::vector<std::string> by;                    // rows that are alike in these columns are one group; none: all rows are
-  std::vector<std::vector<std::string>> counted;  // each: the rows in which none of these columns is null
-  std::vector<std::string> least;                 // the least value of each of these columns
-  // Only rows whose earliest of these instants lies in [begin_ns, end_ns); those that have none of them do not.
+  std::vector<std::string> by;                    // columns with equal values in a group; empty: one group of all rows
+  std::vector<std::vector<std::string>> counted;  // for each: count the rows in which none of these columns is null
+  std::vector<std::string> least;                 // for each: the column's minimum
+  // Only rows whose earliest instant in these columns is in [begin_ns, end_ns); rows without an instant are omitted.
   std::vector<std::string> instants;
   std::optional<std::int64_t> begin_ns, end_ns;
 };
 
 // {"table": "takes", "by": ["subscription", "match"], "counted": [["callback_instance"]], "least": ["rmw_ns"],
-//  "instants": ["rmw_ns"], "begin_ns": 5, "end_ns": null}; only the table must be there. Throws std::invalid_argument.
+//  "instants": ["rmw_ns"], "begin_ns": 5, "end_ns": null}; only the table is mandatory. Throws std::invalid_argument.
 [[nodiscard]] CountQuestion parse_count(std::string_view json);
 
-// A list of the groups that have rows: the values of `by`, how many rows, then for each of `counted` and of `least` its own.
-// Groups come in the order of their values, null first. Throws std::invalid_argument for a column that is not there, or not
-// kept.
+// A list of the groups that have rows: the values of `by`, the number of rows, then the results of `counted` and of
+// `least`. Groups are sorted by their values, null first. Throws std::invalid_argument if a column does not exist or is
+// not kept.
 [[nodiscard]] std::string count_json(std::span<const PlainColumn> columns, const CountQuestion& question);
 
 }  // namespace perflab::traceview

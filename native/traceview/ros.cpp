@@ -62,7 +62,7 @@ Ros::Thread& Ros::known_or_new_thread(std::int32_t host, std::int32_t pid, std::
   if (bound.name.slot >= 0) {
     const std::string_view name = bound.text(event, bound.name);
     directory_.thread_row(thread.row).name = name;
-    // The name of the first thread is the program's.
+    // The first thread has the name of the program.
     Directory::Process& named = directory_.process_row(owner.row);
     if (named.name.empty() || tid == named.pid) named.name = name;
   }
@@ -236,7 +236,7 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   Publishing& inner = thread;
   inner = {};
 
-  // What it handles is what its thread took last, if that was for the same owner; a message is handled once.
+  // It handles the message that its thread took last for the same owner; a message is handled once.
   std::optional<std::int32_t> take, delivery;
   if (object.kind == CallbackKind::subscription && !intra_process && owner != kNone) {
     take = row_or_null(thread.takes.handle([&](std::int32_t row) {
@@ -267,7 +267,7 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
 
   if (thread.executors.empty() || thread.stack.size() != thread.executors.back().depth + 1) return;
   Executor& executor = thread.executors.back();
-  // One that runs several of which it told no phase: each has its own.
+  // The executor runs several callbacks without an event for their phases: each gets its own phase.
   const bool another = executor.has_callback && executor.kind != PhaseKind::wait_for_work;
   if (executor.kind == PhaseKind::get_next_ready || another) new_phase(thread, executor, PhaseKind::dispatch, time_ns);
   if (executor.kind != PhaseKind::wait_for_work && !std::exchange(executor.has_callback, true)) {
@@ -275,11 +275,11 @@ void Ros::start_callback(Process& process, Thread& thread, std::uint64_t handle,
   }
 }
 
-// The end of an open callback will not come any more.
+// Removes an open callback whose end is missing.
 void Ros::forget_callback(Thread& thread, std::size_t place) {
   ++counters.callback_start_without_end;
   thread.stack.erase(thread.stack.begin() + static_cast<std::ptrdiff_t>(place));
-  // Phases within that callback were those of the executor around it: the end of the callback was lost.
+  // The callback's end was lost, so the phases within it belong to the outer executor.
   for (std::size_t i = thread.executors.size(); i-- > 1;) {
     Executor& inner = thread.executors[i];
     if (inner.depth <= place) continue;
@@ -314,7 +314,7 @@ void Ros::begin_phase(Thread& thread, PhaseKind phase, std::int64_t time_ns) {
     thread.executors.push_back({thread.stack.size(), kNone, phase, false});
   }
   if (phase != PhaseKind::execute) {
-    // A message that was taken before this phase is not handled by a callback that starts after it.
+    // A message taken before this phase is not handled by callbacks that start after it.
     thread.forget_unhandled();
   }
   new_phase(thread, thread.executors.back(), phase, time_ns);
@@ -328,7 +328,7 @@ void Ros::new_phase(Thread& thread, Executor& executor, PhaseKind phase, std::in
   phases.push(thread.row, phase, time_ns, std::nullopt, std::nullopt);
 }
 
-// A callback whose end was not seen may have ended long before what followed on its thread.
+// A callback without a recorded end may have ended long before the next events of its thread.
 void Ros::leave_callbacks_that_do_not_end() {
   CallbackInstances& instances = callback_instances;
   for (std::size_t i = 0; i < instances.start_ns.size(); ++i) {

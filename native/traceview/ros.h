@@ -1,29 +1,29 @@
-// From ros2:* events to ROS objects and what they did: callbacks that ran, messages published and taken,
-// executors' phases.
+// Derives ROS objects and their activity from ros2:* events: callback instances, publications, takes, phases of
+// executors.
 //
 // Rules (docs/tracing.md):
-//   handles      keyed by (process, value) and valid from their initialisation to the next one of the same
-//                value. References within initialisation may come in any order (a publisher before its node);
-//                what only run-time events name becomes an object without an initialisation, and a later
-//                initialisation of that handle is another object.
-//   callbacks    start and end are matched per thread as a stack. An end closes the nearest start of the same
-//                callback, and what began above it has no end. A start of the callback that is on top already
-//                means that its end was not seen (an exception, or lost).
+//   handles      are keyed by (process, value) and valid from their initialisation to the next initialisation of
+//                the same value. References between initialisations may come in any order (a publisher before its
+//                node). A handle that only run-time events name becomes an object without an initialisation; a
+//                later initialisation of the handle creates another object.
+//   callbacks    Starts and ends form a stack per thread. An end closes the nearest start of the same callback;
+//                callbacks above it have no end. If the callback on top starts again, its end is missing (an
+//                exception, or a lost event).
 //   publications rclcpp_intra_publish, rclcpp_publish, rcl_publish and rmw_publish (or dds:write) of the same
-//                message on one thread, each layer once and in this order, are one publication.
-//   takes        rmw_take, rcl_take, rclcpp_take likewise; the next start of a callback of that subscription
-//                on the thread handles the message. A publication is joined to a take by source time stamp
-//                and topic.
-//   delivery within a process: by ring buffer and index.
-//   phases       of an executor end where the next phase of the thread begins. A callback that starts while
-//                its thread gets the next executable begins the phase `dispatch`: execute is only emitted for
-//                timers and subscriptions. Phases within a callback are those of an executor that it spins:
-//                the phase around them goes on, and they end with it.
-//   due          perflab:timer_due says when the timer was due whose callback starts next on the thread.
-//   within       what a callback published and was given before a callback that begins within it goes on
-//                where that ends (perflab's inline executor, which calls within a publication).
-//   not ended    a callback without an end is nobody's parent, and what was published after the next phase of
-//                its thread began is not published in it.
+//                message on one thread, each layer at most once and in this order, are one publication.
+//   takes        rmw_take, rcl_take and rclcpp_take are combined in the same way. The next callback of the
+//                subscription that starts on the thread handles the message. A take is matched to its publication
+//                by source time stamp and topic.
+//   delivery within a process is matched by ring buffer and index.
+//   phases       A phase of an executor ends when the next phase of the thread begins. A callback that starts
+//                during get_next_ready begins the phase `dispatch`, because execute is only emitted for timers and
+//                subscriptions. Phases within a callback belong to an executor that the callback spins: they end
+//                with the callback, and the outer phase continues.
+//   due          perflab:timer_due has the due time of the timer whose callback starts next on the thread.
+//   nesting      If a callback starts within another one, the outer callback's open publication and unhandled takes
+//                continue when the inner one ends (perflab's inline executor calls within a publication).
+//   not ended    A callback without an end is never a parent, and publications after the next phase of its thread
+//                do not belong to it.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@
 
 namespace perflab::traceview {
 
-// What did not fit; see docs/tracing.md, data quality.
+// Numbers of events that could not be assigned; see docs/tracing.md, data quality.
 struct RosCounters {
   std::uint64_t callback_end_without_start = 0;
   std::uint64_t callback_start_without_end = 0;
@@ -60,12 +60,12 @@ struct RosCounters {
   std::uint64_t dequeues_without_enqueue = 0;
   std::uint64_t service_messages_of_unknown_clients = 0;
   std::uint64_t requests_taken_by_several_servers = 0;
-  std::uint64_t writes_of_the_middleware = 0;  // dds:write of no known writer: discovery and the like
-  std::uint64_t events_without_thread = 0;     // no vtid: nothing that needs a thread can be told
+  std::uint64_t writes_of_the_middleware = 0;  // dds:write of an unknown writer, e.g. of discovery
+  std::uint64_t events_without_thread = 0;     // no vtid
   std::uint64_t events_without_process = 0;
 };
 
-// Takes events of user space in the order of time; tables are complete after finish().
+// Takes user-space events in time order; the tables are complete after finish().
 class Ros {
  public:
   explicit Ros(Directory& directory);
@@ -74,19 +74,17 @@ class Ros {
   struct Origin {
     const BoundEvent* bounds = nullptr;  // by class_index
     std::int32_t host = 0;
-    std::optional<std::int32_t> pid{};  // where its events do not say (buffers per process)
+    std::optional<std::int32_t> pid{};  // if its events have none (buffers per process)
     // Shift from the trace's clock to the time line: already added to event times, not yet to time stamps in fields.
     std::int64_t shift_ns = 0;
   };
-  // `origins` of the traces, by Ordered::trace_index.
+  // `origins`: one per trace, by Ordered::trace_index.
   void add(std::span<const ctf::Merger::Ordered> events, std::span<const Origin> origins);
-  // Events of that host were lost about now: messages that its threads had half published or half taken are
-  // not joined with what follows.
+  // Events of the host were lost about now: publications and takes in progress are not continued by later events.
   void lost(std::int32_t host);
   void finish();
-  // Of the tables of what happened keeps the columns alone that are wanted ("takes.match"; "takes.rmw_ns?": which rows of it
-  // are null), and what it reads itself.
-  // To be said before the first event.
+  // In the tables of instances, messages and phases, keeps only the wanted columns ("takes.match"; "takes.rmw_ns?":
+  // only which rows are null) and those that this class reads itself. Must be called before the first event.
   void keep(const std::set<std::string, std::less<>>& wanted);
 
   Nodes nodes;
@@ -106,7 +104,7 @@ class Ros {
   [[nodiscard]] const FunctionModel& functions() const noexcept { return functions_; }
 
  private:
-  // An object while it is being put together; becomes a row in finish().
+  // An object under construction; finish() makes a row of it.
   struct Object {
     std::int32_t process = 0;
     std::optional<std::uint64_t> handle, rmw_handle;
@@ -114,17 +112,17 @@ class Ros {
     std::string name, gid, symbol;
     std::optional<std::int64_t> number;  // queue depth, or period
     std::optional<std::int64_t> from_ns, to_ns;
-    bool initialised = false;  // its own initialisation was seen, or (callbacks) who owns it
-    bool at_run_time = false;  // made by an event of run time: a later initialisation is of another object
+    bool initialised = false;  // the trace has its initialisation or, for a callback, its owner
+    bool at_run_time = false;  // created by a run-time event: a later initialisation creates another object
     CallbackKind kind = CallbackKind::unknown;
-    std::int32_t owner = kNone;   // of callbacks; see owner_of for those of subscriptions
+    std::int32_t owner = kNone;   // of callbacks; for callbacks of subscriptions see owner_of()
     std::int32_t rclcpp = kNone;  // of callbacks of subscriptions: row of rclcpp_subscriptions_
     bool has_symbol = false;
   };
   using Objects = std::vector<Object>;
 
-  // rclcpp's object of a subscription. Which rcl subscription it belongs to is said before its callback is
-  // added, or, for the one of intra-process delivery, after.
+  // rclcpp's object of a subscription. The event that links it to the rcl subscription comes before its callback is
+  // added or, for intra-process delivery, after.
   struct RclcppSubscription {
     std::int32_t subscription = kNone;  // row of subscriptions
     bool has_callback = false;
@@ -146,37 +144,37 @@ class Ros {
   struct Buffer {
     std::int32_t subscription = kNone;
     std::uint64_t handle = 0, ipb = 0;
-    FlatMap by_index;  // index -> newest row of intra_deliveries that waits there, or has left
+    FlatMap by_index;  // index -> newest row of intra_deliveries at that index, waiting or taken
   };
-  // The publication of a thread whose layers are being seen.
+  // The publication of a thread that is passing through the layers.
   struct Publishing {
     std::int32_t publication = kNone;
     std::uint64_t message = 0;
-    int layer = -1;            // the last seen
+    int layer = -1;            // the latest
     std::uint64_t writer = 0;  // of dds:write_pre
     std::int32_t intra_publication = kNone;
   };
   struct Open {
     std::uint64_t callback = 0;
     std::int32_t instance = 0;
-    Publishing around{};  // what was being published when it began
+    Publishing around{};  // publication in progress when the callback began
   };
   struct Due {
     std::uint64_t timer = 0;
     std::int64_t ns = 0;
   };
-  // An executor that spins on the thread; of several the last spins in a callback of the one before.
+  // An executor that spins on the thread. If there are several, each spins in a callback of its predecessor.
   struct Executor {
-    std::size_t depth = 0;  // how many callbacks are open around it
+    std::size_t depth = 0;  // number of open callbacks around it
     std::int32_t phase = kNone;
     PhaseKind kind = PhaseKind::get_next_ready;
     bool has_callback = false;
   };
-  // What a thread took and has not handled: the last, and what it took before that in the same phase of its executor,
-  // which may take all that is ready before it runs any (semantics LET).
+  // Rows that a thread took and has not handled yet: the last one, and earlier ones of the same phase, as an executor
+  // may take everything that is ready before it runs any callback (LET semantics).
   class Unhandled {
    public:
-    // `in_phase`: phases tell when what was taken is done with; otherwise the last alone is known.
+    // `in_phase`: the thread has phases, whose ends clear the earlier rows; without phases only the last row is kept.
     void add(std::int32_t row, bool in_phase) {
       if (in_phase && last_ != kNone) earlier_.push_back(last_);
       last_ = row;
@@ -187,7 +185,7 @@ class Ros {
       earlier_.clear();
     }
     [[nodiscard]] std::int32_t last() const noexcept { return last_; }
-    // The last one, or else the first of the earlier ones, that fits; it is handled then. kNone if none does.
+    // Removes and returns the last row if it fits, otherwise the first earlier row that fits; kNone if none fits.
     template <typename Fits>
     std::int32_t handle(Fits&& fits) {
       if (last_ != kNone && fits(last_)) return std::exchange(last_, kNone);
@@ -208,7 +206,7 @@ class Ros {
     Process* process = nullptr;
     std::int64_t first_ns = 0, last_ns = 0;
     std::uint64_t events = 0;
-    std::uint32_t losses = 0;  // of the host, when the thread was last seen
+    std::uint32_t losses = 0;  // of the host at the thread's last event
     std::vector<Open> stack;
     std::optional<Due> due;
     Unhandled takes;
@@ -219,19 +217,19 @@ class Ros {
 
     [[nodiscard]] bool in_phase() const noexcept { return !executors.empty(); }
     void forget_unhandled() noexcept { takes.clear(), deliveries.clear(), service_calls.clear(); }
-    // The callback instance that runs.
+    // The innermost open callback instance.
     [[nodiscard]] std::optional<std::int32_t> innermost() const {
       return stack.empty() ? std::nullopt : std::optional(stack.back().instance);
     }
   };
   enum Layer : int { kIntra, kRclcpp, kRcl, kRmw };
 
-  // An event, and who emitted it.
+  // An event with its process and thread.
   struct Emitted {
     const BoundEvent& bound;
     const ctf::Event& event;
     Process& process;
-    Thread* thread;  // null where the event does not say
+    Thread* thread;  // null if the event has no thread
 
     [[nodiscard]] Kind kind() const noexcept { return bound.kind; }
     [[nodiscard]] std::int64_t now() const noexcept { return event.time_ns; }
@@ -242,25 +240,25 @@ class Ros {
     [[nodiscard]] std::int64_t number(std::size_t field) const noexcept {
       return static_cast<std::int64_t>(value(field));
     }
-    [[nodiscard]] std::string text(std::size_t field) const;  // "" where the event lacks it
-    [[nodiscard]] std::span<const std::uint8_t> bytes(std::size_t field) const;  // none likewise
+    [[nodiscard]] std::string text(std::size_t field) const;  // "" if the event lacks it
+    [[nodiscard]] std::span<const std::uint8_t> bytes(std::size_t field) const;  // empty if the event lacks it
     [[nodiscard]] std::span<const std::uint64_t> integers(std::size_t field) const;
     [[nodiscard]] std::string hex(std::size_t field) const;  // of bytes
   };
 
   [[nodiscard]] Process& process(std::int32_t host, std::int32_t pid);
-  // The thread that emitted the event; made where it is new.
+  // The thread that emitted the event; created if it is new.
   [[nodiscard]] Thread& thread(std::int32_t host, std::int32_t pid, std::int32_t tid, const BoundEvent& bound,
                                const ctf::Event& event);
 
   [[nodiscard]] Thread& known_or_new_thread(std::int32_t host, std::int32_t pid, std::int32_t tid,
                                             const BoundEvent& bound, const ctf::Event& event);
 
-  // The object of that handle to be initialised now: the one that other initialisations referred to, or a new
-  // one.
+  // Returns the object for the initialisation of the handle: the one that earlier initialisations referred to, or a
+  // new one.
   static std::int32_t initialise(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle,
                                  std::int64_t time_ns);
-  // The object of that handle, made where there is none.
+  // The current object of the handle; created if there is none.
   static std::int32_t refer(Objects& objects, FlatMap& map, const Process& process, std::uint64_t handle,
                             bool at_run_time);
   [[nodiscard]] std::int32_t owner_of(const Object& callback) const;
@@ -311,7 +309,7 @@ class Ros {
     std::int32_t host = 0;
     Thread* thread = nullptr;
   };
-  std::array<Recent, 256> recent_{};  // by tid; nearly every event is of one of these
+  std::array<Recent, 256> recent_{};  // cache by tid; it contains the thread of nearly every event
 
   Objects node_objects_, publisher_objects_, subscription_objects_, service_objects_, client_objects_,
       timer_objects_, callback_objects_;
@@ -320,7 +318,7 @@ class Ros {
   std::unordered_map<std::int32_t, std::int64_t>
       interrupted_ns_;  // callback instance -> first phase of its thread within it
   std::map<std::string, FlatMap, std::less<>> calls_by_client_;  // client gid -> sequence number -> row
-  std::vector<std::uint32_t> losses_;                            // per host, how often lost() was called
+  std::vector<std::uint32_t> losses_;                            // per host: number of calls of lost()
   std::set<std::string> versions_;
 };
 

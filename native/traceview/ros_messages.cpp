@@ -1,4 +1,4 @@
-// Messages on their way: publications, takes, deliveries within a process, requests and responses.
+// Messages: publications, takes, deliveries within a process, requests and responses.
 #include <algorithm>
 #include <map>
 
@@ -13,7 +13,7 @@ void Ros::publish(Thread& thread, Layer layer, std::uint64_t message, std::int32
     thread.publication = new_publication(thread, message);
   } else if (const auto known = publications.publisher.at(at(thread.publication));
              known && publisher != kNone && *known != publisher) {
-    // The address was used again for another publisher's message; rclcpp_publish does not say whose it was.
+    // The address was reused for another publisher's message; rclcpp_publish does not record the publisher.
     const std::size_t before = at(thread.publication);
     std::optional<std::int64_t> rclcpp_ns;
     if (thread.layer == kRclcpp && publications.intra_ns.valid(before)) {
@@ -62,7 +62,7 @@ void Ros::dds_write(const Emitted& e) {
       ++counters.writes_of_the_middleware;
       return;
     }
-    // No event of rmw or above preceded the write.
+    // A write without a preceding event of rmw or the layers above.
     e.thread->publication = new_publication(*e.thread, 0);
     e.thread->layer = kRmw;
     publications.publisher.set(at(e.thread->publication), publisher);
@@ -93,7 +93,7 @@ void Ros::add_take(const Emitted& e) {
       const std::int32_t subscription = e.process.rmw_subscriptions.find(e.value(f::rmw));
       if (subscription != kNone) takes.subscription.set(row, subscription);
       if (e.value(f::taken) == 0) {
-        takes.match.set(row, TakeMatch::not_taken);  // rcl_take may follow all the same
+        takes.match.set(row, TakeMatch::not_taken);  // rcl_take may still follow
         return;
       }
       if (subscription == kNone) ++counters.takes_of_unknown_subscriptions;
@@ -150,7 +150,7 @@ void Ros::enqueue(const Emitted& e) {
   Buffer& buffer = buffers_[at(buffer_of(e.process, e.value(f::buffer)))];
   const std::uint64_t index = e.value(f::index);
   if (buffer.subscription == kNone) ++counters.enqueues_into_unknown_buffers;
-  // A message of another topic on this thread is not the one that is enqueued here.
+  // If the thread is publishing to another topic, that message is not the enqueued one.
   std::optional<std::int32_t> publication = row_or_null(e.thread->intra_publication);
   if (publication && buffer.subscription != kNone && publications.publisher.valid(at(*publication))) {
     const Object& publisher = publisher_objects_[at(publications.publisher[at(*publication)])];
@@ -158,7 +158,7 @@ void Ros::enqueue(const Emitted& e) {
     if (!publisher.name.empty() && !topic.empty() && publisher.name != topic) publication.reset();
   }
   const std::int32_t before = buffer.by_index.find(index);
-  // The message that lay there was not taken: it is lost, whether the event says "overwritten" or not.
+  // The earlier message at this index was not taken, so it is lost even if the event lacks the flag "overwritten".
   if (before != kNone && !intra_deliveries.dequeue_ns.valid(at(before)))
     intra_deliveries.lost.set(at(before), 1);
   buffer.by_index.set(index, intra_deliveries.pushed());
@@ -222,7 +222,7 @@ void Ros::add_service_message(const Emitted& e) {
   const std::int32_t row = service_call(gid, e.number(f::sequence_number));
   auto& side = of_client ? service_calls.client : service_calls.service;
   if (!of_client && side.valid(at(row)) && endpoint != side[at(row)]) {
-    // Two servers of one name answer each request; the first that took it is the one of the call.
+    // If two servers with the same name answer a request, the call belongs to the first that took it.
     counters.requests_taken_by_several_servers += e.kind() == Kind::rmw_take_request ? 1 : 0;
     return;
   }
@@ -247,7 +247,7 @@ void Ros::add_service_message(const Emitted& e) {
 
 namespace {
 
-// What happened about when it was sent is in order but for a few places: each goes back by those, unless that takes long.
+// Insertion sort for elements that are at most a few places out of order; falls back to std::sort if it takes too long.
 template <typename T>
 void sort_nearly_sorted(std::vector<T>& all) {
   std::size_t steps = 8 * all.size();
@@ -263,7 +263,7 @@ void sort_nearly_sorted(std::vector<T>& all) {
 }  // namespace
 
 void Ros::match_takes() {
-  // One publication of a topic has one source time stamp; two topics may have the same by chance.
+  // A source time stamp identifies a publication within its topic; two topics may have equal time stamps by chance.
   std::map<std::string, std::int32_t> topics;
   const auto topics_of = [&topics](const Objects& objects) {
     std::vector<std::int32_t> result;
@@ -279,7 +279,7 @@ void Ros::match_takes() {
   const std::vector<std::int32_t> topic_of_publisher = topics_of(publisher_objects_);
   const std::vector<std::int32_t> topic_of_subscription = topics_of(subscription_objects_);
 
-  // In the order of time stamp and topic.
+  // Sorted by time stamp, then topic.
   struct Sent {
     std::int64_t timestamp = 0;
     std::int32_t topic = kNone, publication = kNone;
@@ -298,7 +298,7 @@ void Ros::match_takes() {
     }
   }
   sort_nearly_sorted(sent);
-  // What is taken was mostly sent about when the one before was: beside that one it is looked for first.
+  // Consecutive takes mostly have close publications, so the search starts near the previous result.
   constexpr std::ptrdiff_t kNear = 128;
   auto near = sent.begin();
   for (std::size_t i = 0; i < takes.thread.size(); ++i) {
@@ -308,7 +308,7 @@ void Ros::match_takes() {
     auto first = near - std::min(near - sent.begin(), kNear), last = near + std::min(sent.end() - near, kNear);
     if (first != sent.begin() && !(*first < wanted)) first = sent.begin();
     if (last != sent.end() && *last < wanted) last = sent.end();
-    // As std::lower_bound, but without branches, of which every second would be predicted wrongly.
+    // std::lower_bound without branches, half of which would be mispredicted.
     std::ptrdiff_t left = last - first;
     while (left > 0) {
       const std::ptrdiff_t half = left / 2;

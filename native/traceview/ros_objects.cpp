@@ -1,4 +1,4 @@
-// ROS objects: events that initialise them, and references from other events.
+// ROS objects: events that initialise them, and references by other events.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,8 +72,7 @@ std::int32_t Ros::owner_of(const Object& callback) const {
   return callback.rclcpp == kNone ? callback.owner : rclcpp_subscriptions_[at(callback.rclcpp)].subscription;
 }
 
-// rclcpp's object at that address; a new one if `is_known` shows that the event belongs to another object
-// than the last.
+// rclcpp's object at the address; a new one if `is_known` shows that the last object there already had such an event.
 std::int32_t Ros::rclcpp_subscription(Process& process, std::uint64_t address,
                                       bool is_known(const RclcppSubscription&)) {
   std::int32_t row = process.rclcpp_subscriptions.find(address);
@@ -89,7 +88,7 @@ void Ros::add_gid(const Emitted& e, Objects& objects, const FlatMap& by_rmw) {
   namespace f = field::rmw_endpoint_init;
   const std::uint64_t rmw = e.value(f::rmw);
   std::string gid = e.hex(f::gid);
-  // The rmw layer knows a client after the rcl layer named it, but publishers and subscriptions before.
+  // A client's rcl event precedes its rmw event; for publishers and subscriptions the rmw event comes first.
   if (const std::int32_t row = by_rmw.find(rmw); row != kNone && objects[at(row)].gid.empty())
     objects[at(row)].gid = gid;
   e.process.rmw_gids[rmw] = std::move(gid);
@@ -107,7 +106,7 @@ void Ros::add_endpoint(const Emitted& e, Objects& objects, FlatMap& map, FlatMap
   by_rmw.set(*object.rmw_handle, row);
   if (const auto gid = e.process.rmw_gids.find(*object.rmw_handle); gid != e.process.rmw_gids.end()) {
     object.gid = gid->second;
-    // The middleware's name of a writer is the first half of the rmw layer's name.
+    // The middleware's gid of a writer is the first half of the rmw layer's gid.
     const auto writer = e.process.writer_by_gid.find(std::string_view(object.gid).substr(0, 32));
     if (&objects == &publisher_objects_ && writer != e.process.writer_by_gid.end())
       e.process.writers.set(writer->second, row);
@@ -158,7 +157,7 @@ void Ros::add_ring_buffer(const Emitted& e) {
   }
 }
 
-// Links messages of these subscriptions with what these publishers publish outside of their callbacks.
+// Links these subscriptions' messages to messages that these publishers publish outside of the callbacks.
 void Ros::add_links(const Emitted& e) {
   namespace f = field::message_link;
   const LinkKind kind =

@@ -24,7 +24,7 @@ ThreadState state_of(Doing doing) noexcept {
                                   static_cast<std::uint8_t>(Doing::running));
 }
 
-// Off its CPU and not waiting for one, until it is woken.
+// Not running and not waiting for a CPU.
 bool is_asleep(Doing doing) noexcept {
   return doing == Doing::blocked || doing == Doing::stopped || doing == Doing::traced;
 }
@@ -46,7 +46,7 @@ struct Life {
   std::int32_t host = 0;
   std::int32_t tid = 0;
   std::int64_t first_ns = 0, last_ns = 0;
-  std::int64_t expires_ns = kForever;  // user space shows another thread with this number from this time on
+  std::int64_t expires_ns = kForever;  // from then on, user-space events show another thread with this number
   Doing doing = Doing::unknown;
   bool tentative = false;  // woken, but it may have run already
   bool begun = false;      // a switch or wake-up of it was recorded
@@ -73,7 +73,7 @@ struct Loss {
   std::int64_t begin_ns, end_ns;
 };
 
-// Holder of a CPU, as the recorder reported it.
+// Holder of a CPU as reported by the recorder.
 struct Held {
   std::int64_t begin_ns, end_ns;
   std::int32_t holder;  // a life, or kIdle
@@ -95,8 +95,8 @@ struct Cpu {
 
 struct Host {
   std::vector<Cpu> cpus;
-  std::vector<std::int32_t> lives;         // that have not ended; losses need them
-  std::vector<Loss> losses;                // still to come, the next one last
+  std::vector<std::int32_t> lives;         // lives that have not ended, to which losses apply
+  std::vector<Loss> losses;                // future ones, the next one last
   std::int64_t loss_end_ns = kNoTime;      // of any CPU
   std::int64_t all_loss_end_ns = kNoTime;  // of losses that concern all CPUs
   std::int64_t last_ns = kNoTime;
@@ -151,7 +151,7 @@ struct Scheduler::State {
     return of.cpus[place(number)];
   }
 
-  // The life with this number at that instant.
+  // The life that has this number at `time`.
   std::int32_t life(std::int32_t host_row, std::int32_t tid, std::int64_t time) {
     std::int32_t found = life_by_tid.find(number_key(host_row, tid));
     if (found >= 0 && !at(found).dead && time >= at(found).expires_ns) end(found, time);
@@ -223,8 +223,8 @@ struct Scheduler::State {
                                              state_of(self.doing), false, EndState::other, false});
   }
 
-  // Writes who held the CPU that a thread waits for, up to `time`. `holder` held it since `since`; the
-  // earlier holder is unknown.
+  // Writes the holders of the CPU that a thread waits for, up to `time`. `holder` held it since `since`; the holder before
+  // that is unknown.
   void write_hold(std::int32_t life, std::int64_t time, std::int32_t holder, std::int64_t since) {
     Life& self = at(life);
     const auto push = [&](std::int64_t start, std::int64_t stop, std::int32_t by) {
@@ -393,13 +393,13 @@ struct Scheduler::State {
     }
   }
 
-  // Takes the process of the running thread from the event.
+  // Sets the process of the running thread from the event.
   void note_process(const SchedulerEvent& event, std::int64_t time) {
     Directory::Thread& row = directory.thread_row(at(life(event.host, event.emitter_tid, time)).thread);
     if (!row.process) row.process = directory.process(event.host, event.emitter_pid);
   }
 
-  // A process takes the last name of its first thread: that of its program, or one set at run time.
+  // A process gets the last name of its first thread: the program's name, or a name set at run time.
   void name_processes() {
     for (const Directory::Thread& thread : directory.threads()) {
       if (!thread.process || thread.name.empty()) continue;
@@ -476,7 +476,7 @@ struct Scheduler::State {
     if (holder >= 0) rename(holder, event.name);
     auto& all = cpu(host(event.host), *event.target_cpu).held;
     Held one{time - *event.held_ns, time - event.waited_ns, holder};
-    // The recorder repeats it for the next thread that waited.
+    // The recorder repeats the report for the next thread that waited.
     const auto before = std::find_if(all.begin(), all.end(), [&](const Held& other) {
       return other.holder == holder && other.end_ns >= one.begin_ns && other.begin_ns <= one.end_ns;
     });
@@ -590,8 +590,8 @@ struct Scheduler::State {
     });
   }
 
-  // A thread that emitted a user-space event was running: if it waited or slept according to the scheduler's
-  // events, some of those are missing.
+  // A thread that emitted a user-space event was running. If it waited or slept according to its scheduler events, some
+  // of these are missing.
   void forget_waits_in_which_threads_ran(const Evidence& ran) {
     if (!ran) return;
     const auto ran_within = [&](std::int32_t life, std::int64_t begin, std::int64_t end) {
@@ -706,7 +706,7 @@ struct Scheduler::State {
     self.waking_ns = kNoTime;
     if (is_asleep(self.doing) && woken_ns > self.since_ns) push_state(about, woken_ns);
     note_priority(about, event.priority);
-    // The recorder did not know that the thread waited there, so a filtered recording may lack the switches.
+    // The recorder did not know that the thread waited on this CPU, so a filtered recording may lack the switches.
     Cpu& on = cpu(of, *event.target_cpu);
     if (on.current == kUnknown && on.since_ns == kForever) {
       const bool says = event.held_ns && event.cpu == *event.target_cpu;
@@ -765,7 +765,7 @@ struct Scheduler::State {
       if (name.empty()) name = event.name;
     }
     child = begin_life(event.host, event.tid, thread, time);
-    at(child).kept = true;  // forks of others are not recorded
+    at(child).kept = true;  // only forks of kept threads are recorded
     rename(child, event.name);
   }
 

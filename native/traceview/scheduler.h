@@ -1,20 +1,18 @@
-// Derives from scheduler events what every thread was doing: running, preempted, blocked, or woken and
-// waiting for a CPU.
+// Derives the state of every thread from scheduler events: running, preempted, blocked, or woken and waiting for a CPU.
 //
 // Definitions (docs/tracing.md):
 //   running    from the sched_switch to the thread until the sched_switch away from it
-//   preempted  it left its CPU although it could run (prev_state is running or preempted), until it is
-//              switched in again
-//   blocked    it left its CPU to sleep, until sched_wakeup (or sched_wakeup_new)
+//   preempted  from leaving its CPU while runnable (prev_state is running or preempted) until it is switched in again
+//   blocked    from leaving its CPU to sleep until sched_wakeup (or sched_wakeup_new)
 //   stopped    like blocked, but because of a job control signal (SIGSTOP)
 //   traced     like blocked, but because of a debugger (ptrace)
 //   woken      from sched_wakeup until it is switched in; the length is the wake-up latency
 // sched_waking is the instant at which the waker began. It is stored with the wake-up but begins no state:
 // the thread may still be going to sleep, and a wake-up on another CPU needs an interrupt first. A wake-up of
-// a running thread has no latency. Of several wake-ups, only the first counts until the thread runs. A
-// preempted thread stays preempted when it is woken (it was about to sleep), but its wake-up has a latency. A
-// thread's state is unknown (null in every answer) before its first event, except that a thread whose first
-// event switches it away ran since the CPU's events began.
+// a running thread has no latency. Until the thread runs, only the first of several wake-ups counts. A
+// preempted thread stays preempted when it is woken (it was about to sleep), but its wake-up has a latency.
+// Before its first event, a thread's state is unknown (null in every result); but if that event switches the
+// thread away, the thread ran since the CPU's events began.
 //
 // Missing events:
 //   no wake-ups at all  a sleeping thread counts as blocked until it is switched in, because waiting for the
@@ -26,18 +24,18 @@
 //                       its waker is that of sched_waking, or unknown.
 //   one switch          a state without a recorded end is omitted (partial recordings, lost events).
 //                       User-space events replace part of a missing switch to a thread, see finish().
-// The waker is the thread that ran on the CPU of sched_waking, or else of sched_wakeup. Some kernels hand
+// The waker is the thread that ran on the CPU of sched_waking or, without it, of sched_wakeup. Some kernels delegate
 // wake-ups to the target CPU and record sched_wakeup there; without sched_waking, the waker is then the
-// thread that the wake-up interrupted. A migration is a sched_migrate_task event, or else a thread that is
-// switched in on another CPU than it left, at the time of that switch. Recordings of process trees
+// thread that the wake-up interrupted. A migration is a sched_migrate_task event; without one, the switch to a
+// thread on another CPU than the one that it left. Recordings of process trees
 // (filtered()) contain every event that names a thread of a tree, and every switch on a CPU while a thread of
 // a tree is waiting for that CPU. `kept` names the threads of the trees; their children belong to the trees,
 // too.
-//   a CPU is covered          while a thread of a tree runs or waits there. At other times its thread is
+//   a CPU is covered          while a thread of a tree runs or waits there. At other times the thread on the CPU is
 //                             unknown, unless the recorder reports it (cpu_held) for a thread that waited.
 //   threads outside of trees  have only the state running, and only while their CPU is covered.
 // A wait at an address (futex) lasts from futex_wait to futex_return of the same thread and address. Its
-// owner is the thread that the lock's memory names, if that thread is known and in the same process: the
+// owner is the thread named in the lock's memory, if that thread is known and in the same process, because the
 // memory may contain any number. Waits that began before the first event are unknown.
 // Tid 0 is the idle task, never a thread. A CPU that runs it has no holder.
 #pragma once
@@ -56,8 +54,8 @@
 
 namespace perflab::traceview {
 
-// A scheduler event in the normal form of schema.h: names, priorities and states of LTTng and perf are
-// encoded alike.
+// A scheduler event in tracer-independent form (schema.h): names, priorities and states of LTTng and perf have the same
+// encoding.
 struct SchedulerEvent {
   enum class Kind : std::uint8_t {
     switched,
@@ -93,7 +91,7 @@ struct SchedulerEvent {
                                            // cpu_held: time since the thread left target_cpu
   std::optional<std::int64_t> held_ns;     // time since the thread that runs there had been switched in
   std::uint64_t address = 0;               // futex_wait, futex_return
-  std::int32_t operation = 0;              // likewise: FUTEX_* with its flags
+  std::int32_t operation = 0;              // futex_wait, futex_return: FUTEX_* with its flags
   std::int32_t owner = 0;                  // futex_wait: owner of the lock; 0 if there is none
   std::int32_t result = 0;                 // futex_return
   std::int32_t emitter_tid = 0;  // thread that ran when the event happened, and its process, if the tracer
@@ -101,7 +99,7 @@ struct SchedulerEvent {
   std::int32_t emitter_pid = 0;
 };
 
-// Receives events in the order of time (per host); answers queries after finish().
+// Receives events in time order (per host); queries are possible after finish().
 class Scheduler : public ThreadHistory {
  public:
   explicit Scheduler(Directory& directory);
@@ -110,19 +108,19 @@ class Scheduler : public ThreadHistory {
   Scheduler& operator=(const Scheduler&) = delete;
 
   void add(const SchedulerEvent& event);
-  // The recording of this host is limited to process trees. Call it before any event of the host.
+  // Marks the recording of this host as limited to process trees. Must be called before any event of the host.
   void filtered(std::int32_t host);
   // Scheduler events of this host were lost in [begin, end] (of one CPU, or of all): states that reach into
-  // the loss become unknown there. Threads that ran on other CPUs go on; threads that waited or slept become
-  // unknown, because any CPU may have run them. Call it before the events that follow `begin`: a later call
-  // shortens the states that reach into the loss, but does not undo conclusions drawn from them.
+  // the loss become unknown there. The states of threads that ran on other CPUs continue; threads that waited or slept
+  // become unknown, because any CPU may have run them. Should be called before the events that follow `begin`: a later
+  // call shortens the states that reach into the loss, but does not undo conclusions drawn from them.
   void lost(std::int32_t host, std::optional<std::int32_t> cpu, std::int64_t begin_ns, std::int64_t end_ns);
   // The trace has events of that CPU. Once this is set for any CPU of a host, wake-ups on other CPUs show
   // that events are missing.
   void recorded(std::int32_t host, std::int32_t cpu);
   // Host and CPU of the CPUs that events named but no recording covers.
   [[nodiscard]] std::vector<std::pair<std::int32_t, std::int32_t>> missing_cpus() const;
-  // Whether an event concerned a thread of that number.
+  // Whether any event concerned a thread with this number.
   [[nodiscard]] bool knows(std::int32_t host, std::int32_t tid) const;
   // Returns the first instant between begin and end at which the thread certainly ran because it emitted a
   // user-space event.

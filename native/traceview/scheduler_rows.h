@@ -1,5 +1,4 @@
-// Results of the scheduler model, row by row in the order in which they became known; tables are made from
-// them.
+// Results of the scheduler model, from which the tables are made: rows in the order in which the model completed them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ inline constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min()
 inline constexpr std::int32_t kUnknown = -1;
 inline constexpr std::int32_t kIdle = -2;
 
-// A life is one use of a thread number; rows refer to threads by life.
+// A life is one use of a thread number. Rows refer to threads by their life.
 struct StateRow {
   std::int64_t start_ns, end_ns;
   std::int32_t life, cpu, priority;

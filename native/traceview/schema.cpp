@@ -8,8 +8,8 @@
 namespace perflab::traceview {
 namespace {
 
-// Names of one event's fields in the order of schema.h's enumerations. A name that ends with '?' may be missing in the
-// trace; a null pointer is a field that this version does not have.
+// Names of one event's fields in the order of schema.h's enumerations. A field whose name ends with '?' is optional; a
+// null pointer marks a field that this version does not have.
 struct Names {
   Kind kind;
   const char* event;
@@ -21,7 +21,7 @@ struct Version {
   std::span<const Names> events;
 };
 
-// Each version lists what it added or changed; what it does not name is as in the version before it.
+// Each version lists only the events that it added or changed; all others are as in the version before it.
 
 constexpr Names kGalactic[] = {
     {Kind::rcl_init, "ros2:rcl_init", {"context_handle", "version"}},
@@ -46,7 +46,7 @@ constexpr Names kGalactic[] = {
     {Kind::rcl_publish, "ros2:rcl_publish", {"message", "publisher_handle"}},
     {Kind::callback_start, "ros2:callback_start", {"callback", "is_intra_process?"}},
     {Kind::callback_end, "ros2:callback_end", {"callback"}},
-    // CARET's fork: the time stamp of the middleware is bound to the message's address; rclcpp says what it dispatches.
+    // CARET's fork: binds the middleware's time stamp to the message's address, and records rclcpp's dispatches.
     {Kind::dds_bind_stamp, "ros2_caret:dds_bind_addr_to_stamp", {"addr", "source_stamp"}},
     {Kind::dispatch_subscription_callback, "ros2:dispatch_subscription_callback", {"message", "callback", "source_stamp"}},
 };
@@ -63,7 +63,7 @@ constexpr Names kHumble[] = {
     {Kind::executor_get_next_ready, "ros2:rclcpp_executor_get_next_ready", {}},
     {Kind::executor_wait_for_work, "ros2:rclcpp_executor_wait_for_work", {}},
     {Kind::executor_execute, "ros2:rclcpp_executor_execute", {"handle"}},
-    // Forks of Humble whose middleware has tracepoints of its own, with the source time stamp.
+    // Forks of Humble whose middleware has its own tracepoints with the source time stamp.
     {Kind::dds_create_writer, "dds:create_writer", {"writer", "topic_name", "gid_prefix?", "gid_entity?"}},
     {Kind::dds_write_pre, "dds:write_pre", {"writer", "data"}},
     {Kind::dds_write, "dds:write", {"writer", nullptr, "timestamp"}},
@@ -81,7 +81,7 @@ constexpr Names kIron[] = {
 };
 
 constexpr Names kJazzy[] = {
-    // With the source time stamp: messages can be followed from process to process.
+    // With the source time stamp, which allows following messages between processes.
     {Kind::rmw_publish, "ros2:rmw_publish", {"message", "rmw_publisher_handle", "timestamp"}},
 };
 
@@ -106,7 +106,8 @@ constexpr std::array kVersions{
     Version{"iron", kIron},       Version{"humble", kHumble}, Version{"galactic", kGalactic},
 };
 
-// Tracers that are not tracetools, and perflab's runtime, which emits an event of its own beside theirs. LTTng names threads by tid; perf prefixes `sched:` and calls the same numbers pid.
+// Events of other tracers and of perflab's runtime. LTTng's fields for thread numbers contain `tid`; perf calls the same
+// numbers `pid` and prefixes event names with `sched:`.
 constexpr Names kLttng[] = {
     {Kind::timer_due, "perflab:timer_due", {"timer_handle", "due_ns"}},
     {Kind::function_entry, "lttng_ust_cyg_profile:func_entry", {"addr", "call_site?"}},
@@ -143,7 +144,7 @@ constexpr Names kPerf[] = {
     {Kind::sched_wakeup, "sched:sched_wakeup", {"comm?", "pid", "prio?", "target_cpu?"}},
     {Kind::sched_wakeup_new, "sched:sched_wakeup_new", {"comm?", "pid", "prio?", "target_cpu?"}},
     {Kind::sched_migrate_task, "sched:sched_migrate_task", {"comm?", "pid", "prio?", "orig_cpu", "dest_cpu"}},
-    // perf has the numbers of threads only: whether a child is a thread or a process it does not say.
+    // perf records only thread numbers, so it is unknown whether a child is a thread or a process.
     {Kind::process_fork, "sched:sched_process_fork", {"parent_pid?", nullptr, "parent_comm?", "child_pid", nullptr, "child_comm?"}},
     {Kind::process_exec, "sched:sched_process_exec", {"filename?", "pid?"}},
     {Kind::process_exit, "sched:sched_process_exit", {"comm?", "pid", "prio?"}},
@@ -185,7 +186,7 @@ BoundField bound(const ctf::FieldLayout* field) {
   }
 }
 
-// Binds all fields of these names, or nothing where one that must be there is missing.
+// Binds all fields with these names; binds none and returns false if a required field is missing.
 bool bind_fields(const Names& names, const ctf::EventLayout& layout, BoundEvent& event) {
   BoundEvent result = event;
   for (std::size_t i = 0; i < kMaxFields; ++i) {
@@ -208,7 +209,7 @@ bool bind_first(std::span<const Names> events, const ctf::EventLayout& layout, B
   return false;
 }
 
-// A context's field, which tracers put on the stream or on the event.
+// A context field, which may be in the stream's or the event's context.
 BoundField context(const ctf::EventLayout& layout, std::string_view name, std::string_view other) {
   const BoundField field = bound(layout.context_field(name));
   return field.slot >= 0 || other.empty() ? field : bound(layout.context_field(other));

@@ -1,7 +1,7 @@
-// What events and fields are called, in every version of tracetools and in every tracer. Nothing else knows their names.
+// Names of events and fields in every version of tracetools and in every tracer. No other file contains such names.
 //
-// Each version of tracetools has one table in schema.cpp: event name, kind, and the names of its fields in the order of the
-// enumerations below. An event class of a trace is bound to the newest version all of whose required fields it has.
+// schema.cpp has one table per version of tracetools: event name, kind, and field names in the order of the enumerations
+// below. An event class of a trace is bound to the newest version whose required fields it all has.
 #pragma once
 
 #include <array>
@@ -29,24 +29,24 @@ enum class Kind : std::uint8_t {
   callback_start, callback_end, rcl_lifecycle_transition,
   executor_get_next_ready, executor_wait_for_work, executor_execute,
   ring_buffer_enqueue, ring_buffer_dequeue, ring_buffer_clear,
-  // perflab's own
+  // perflab
   timer_due,
-  // Forks that carry source timestamps before tracetools did
+  // Forks that recorded source timestamps before tracetools did
   dds_create_writer, dds_write_pre, dds_write, dds_bind_stamp, dispatch_subscription_callback,
-  // Functions of programs built with -finstrument-functions, and where their code lies
+  // Functions of programs built with -finstrument-functions, and addresses of their binaries
   function_entry, function_exit, binary_info, binary_build_id, binary_unload,
-  // Scheduler; schema.h turns them into SchedulerEvent
+  // Scheduler; scheduler_event() converts them
   sched_switch, sched_waking, sched_wakeup, sched_wakeup_new, sched_migrate_task, process_fork, process_exec, process_exit,
-  wakeup_recovered, cpu_held, futex_wait, futex_return, thread_kept,  // perflab's own
+  wakeup_recovered, cpu_held, futex_wait, futex_return, thread_kept,  // perflab
   count
 };
 
-// The name of a kind: that of its enumerator.
+// The name of the enumerator.
 [[nodiscard]] const char* name_of(Kind kind) noexcept;
 
-// Whether the scheduler's model takes events of this kind; all others but `none` are of user space.
+// Whether events of this kind belong to the scheduler model; all others except `none` are user-space events.
 [[nodiscard]] constexpr bool is_scheduler(Kind kind) noexcept { return kind >= Kind::sched_switch && kind < Kind::count; }
-// Life cycles are known by name, but no table is made of them.
+// Events that contribute to tables of user space; events of life cycles are recognised, but have no table.
 [[nodiscard]] constexpr bool is_user_space(Kind kind) noexcept {
   return kind != Kind::none && kind < Kind::sched_switch && kind != Kind::rcl_lifecycle_state_machine_init &&
          kind != Kind::rcl_lifecycle_transition;
@@ -54,12 +54,12 @@ enum class Kind : std::uint8_t {
 
 inline constexpr std::size_t kMaxFields = 7;
 
-// Fields by their place in BoundEvent::fields. What a kind has depends on the version: has() says so.
+// Indices into BoundEvent::fields. The fields of a kind depend on the version; check with has().
 namespace field {
 namespace rcl_init { enum : std::size_t { context, version }; }
 namespace rcl_node_init { enum : std::size_t { node, rmw_node, name, name_space }; }
-namespace rmw_endpoint_init { enum : std::size_t { rmw, gid }; }  // publishers, subscriptions, clients
-namespace rcl_endpoint_init { enum : std::size_t { handle, node, rmw, name, queue_depth }; }  // all four
+namespace rmw_endpoint_init { enum : std::size_t { rmw, gid }; }  // of publishers, subscriptions, clients
+namespace rcl_endpoint_init { enum : std::size_t { handle, node, rmw, name, queue_depth }; }  // publishers, subscriptions, services, clients
 namespace rclcpp_subscription_init { enum : std::size_t { handle, subscription }; }
 namespace callback_added { enum : std::size_t { owner, callback }; }  // subscriptions, services, timers
 namespace rcl_timer_init { enum : std::size_t { timer, period }; }
@@ -69,7 +69,7 @@ namespace construct_ring_buffer { enum : std::size_t { buffer, capacity }; }
 namespace buffer_to_ipb { enum : std::size_t { buffer, ipb }; }
 namespace ipb_to_subscription { enum : std::size_t { ipb, subscription }; }
 namespace message_link { enum : std::size_t { subscriptions, publishers }; }  // lists of handles
-namespace publish { enum : std::size_t { message, publisher, timestamp }; }  // all layers; the handle is the layer's own
+namespace publish { enum : std::size_t { message, publisher, timestamp }; }  // all layers, each with its own handle
 namespace rmw_take { enum : std::size_t { rmw, message, timestamp, taken }; }
 namespace take { enum : std::size_t { message }; }
 namespace service_message { enum : std::size_t { rmw, message, sequence_number, client_gid, taken, timestamp }; }
@@ -79,7 +79,7 @@ namespace executor_execute { enum : std::size_t { handle }; }
 namespace ring_buffer { enum : std::size_t { buffer, index, size, overwritten }; }
 namespace timer_due { enum : std::size_t { timer, due_ns }; }
 namespace dds_create_writer { enum : std::size_t { writer, topic, gid_prefix, gid_entity }; }
-namespace dds_write { enum : std::size_t { writer, data, timestamp }; }  // write_pre has data, write the time stamp
+namespace dds_write { enum : std::size_t { writer, data, timestamp }; }  // write_pre: data; write: timestamp
 namespace dds_bind_stamp { enum : std::size_t { address, timestamp }; }
 namespace dispatch { enum : std::size_t { message, callback, timestamp }; }
 namespace function { enum : std::size_t { address, call_site }; }
@@ -91,21 +91,21 @@ struct BoundField {
   std::int32_t slot = -1;  // -1: this event class has no such field
   bool text = false;
   bool bytes = false;
-  bool integers = false;  // an array or sequence of them, one slot each
-  ctf::FieldPlace place{};  // of events that are read in place
+  bool integers = false;  // an array or sequence of integers, one slot each
+  ctf::FieldPlace place{};  // for events read in place
 };
 
 struct BoundEvent {
   Kind kind = Kind::none;
-  const char* version = "";              // the version of tracetools whose layout it is; "" for the others
-  BoundField pid, tid, name;             // of the thread that emitted it: vpid, vtid, procname of the contexts
+  const char* version = "";              // of tracetools; "" for events of other tracers
+  BoundField pid, tid, name;             // of the emitting thread, from the contexts vpid, vtid, procname
   std::array<BoundField, kMaxFields> fields{};
-  bool in_place = false;                 // how its events are read (ctf::StreamReader)
+  bool in_place = false;                 // events are read in place (ctf::StreamReader)
   bool perf = false;                     // perf's naming and priorities (scheduler events)
-  bool raw_states = false;               // prev_state as kernels before 4.14 have it (scheduler events)
+  bool raw_states = false;               // prev_state as encoded before Linux 4.14 (scheduler events)
 
   [[nodiscard]] bool has(std::size_t field) const noexcept { return fields[field].slot >= 0; }
-  // Of fields that are there.
+  // The following require has().
   [[nodiscard]] std::uint64_t value(const ctf::Event& event, const BoundField& field) const noexcept {
     return in_place ? field.place.integer(event.body) : event.slots[field.slot];
   }
@@ -126,15 +126,15 @@ struct BoundEvent {
   }
 };
 
-// How to read the events of one class, decoded.
+// Binds an event class, for decoded events.
 [[nodiscard]] BoundEvent bind(const ctf::Trace& trace, const ctf::EventLayout& layout);
-// How to read them in place, where that can be done: Trace::layouts[class_index].
+// Switches the binding to reading in place if the class allows it. The class is Trace::layouts[class_index].
 void read_in_place(BoundEvent& event, const ctf::Trace& trace, std::uint32_t class_index);
 
-// Whether the kernel that was traced is older than 4.14; from there on prev_state has other bits. False where it is not said.
+// Whether the traced kernel is older than 4.14, which changed the bits of prev_state. False if the version is unknown.
 [[nodiscard]] bool has_raw_states(const ctf::Metadata& metadata);
 
-// A scheduler event with tracers' differences taken out. Nothing where the event lacks what it needs.
+// Converts a scheduler event to the tracer-independent form. Returns nullopt if a required field is missing.
 [[nodiscard]] std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf::Event& event,
                                                             std::int32_t host, std::optional<std::uint32_t> stream_cpu);
 

@@ -1,4 +1,4 @@
-// Scheduler events of LTTng and of perf as one.
+// Converts scheduler events of LTTng and perf to one form.
 #include <array>
 #include <charconv>
 #include <limits>
@@ -9,12 +9,12 @@
 namespace perflab::traceview {
 namespace {
 
-// Where a kind of event has what: places in the order of the fields in schema.cpp.
+// Field indices of each kind of event, in the order of schema.cpp.
 struct Places {
   Kind kind;
   SchedulerEvent::Kind normal;
   int tid, name;
-  int priority = -1, target_cpu = -1, origin_cpu = -1;  // -1: events of this kind have none
+  int priority = -1, target_cpu = -1, origin_cpu = -1;  // -1: this kind has no such field
 };
 using Normal = SchedulerEvent::Kind;
 constexpr std::array kPlaces{Places{Kind::sched_switch, Normal::switched, 5, 4, 6},
@@ -30,12 +30,12 @@ constexpr std::array kPlaces{Places{Kind::sched_switch, Normal::switched, 5, 4, 
                              Places{Kind::futex_wait, Normal::futex_wait, 1, 0, 2},
                              Places{Kind::futex_return, Normal::futex_return, 1, 0, 2},
                              Places{Kind::thread_kept, Normal::kept, 1, 0}};
-// Of a switch also the thread that leaves, and of a fork the process.
+// Further fields: of a switch, the previous thread; of a fork, the child's process.
 enum : int { kPreviousName, kPreviousTid, kPreviousPriority, kPreviousState };
 constexpr int kChildPid = 4;
-// Places of fields of a recovered wake-up, and of the thread that held a CPU with the interval.
+// Further fields of wakeup_recovered and cpu_held.
 constexpr int kWaited = 4, kHeld = 5;
-// Of a call to wait at an address; the last one is its owner, or what it returned.
+// Fields of futex_wait and futex_return; the last one is the lock's owner or the result.
 constexpr int kAddress = 3, kOperation = 4, kOwnerOrResult = 5;
 
 constexpr bool are_in_order() {
@@ -47,21 +47,21 @@ constexpr bool are_in_order() {
 }
 static_assert(are_in_order(), "one row for each kind of event of the scheduler, in their order");
 
-constexpr std::int32_t kMostCpus = 1 << 16;         // a number beyond it is none of a CPU
-constexpr std::int32_t kLttngPriorityOffset = 100;  // LTTng has p->prio - 100
+constexpr std::int32_t kMostCpus = 1 << 16;         // larger numbers are not valid CPUs
+constexpr std::int32_t kLttngPriorityOffset = 100;  // LTTng records p->prio - 100
 
-// prev_state is a mask; these have the same meaning in all kernels.
+// Bits of prev_state with the same meaning in all kernels.
 constexpr std::uint64_t kInterruptible = 1;
 constexpr std::uint64_t kUninterruptible = 2;
-constexpr std::uint64_t kStopped = 4;  // by a signal of job control: SIGSTOP, SIGTSTP
+constexpr std::uint64_t kStopped = 4;  // by a job control signal: SIGSTOP, SIGTSTP
 constexpr std::uint64_t kTraced = 8;   // by a debugger: ptrace
 constexpr std::uint64_t kExitStates = 16 | 32;
 constexpr std::uint64_t kDeadOrParked = 64;  // dead before 4.14, parked since
 constexpr std::uint64_t kParkedBefore = 512;
 constexpr std::uint64_t kStates = 0xff;
 
-// Preempted is 0, or the one bit above all states: 256 since 4.14 (TASK_REPORT_MAX), 1024 to 4096 before
-// (TASK_STATE_MAX).
+// A preempted thread has prev_state 0, or the one bit above all states: 256 since 4.14 (TASK_REPORT_MAX), 1024 to 4096
+// before (TASK_STATE_MAX).
 EndState end_state(std::uint64_t state, bool raw_states) noexcept {
   if (state == 0) return EndState::preempted;
   if ((state & kStates) == 0)
@@ -90,7 +90,7 @@ class Reader {
   [[nodiscard]] std::string_view text(int place) const noexcept {
     const auto field = static_cast<std::size_t>(place);
     if (!bound_.has(field)) return {};
-    // Arrays of 8-bit integers that the metadata does not call text are text here all the same.
+    // Arrays of 8-bit integers are text here even if the metadata does not declare them as text.
     const BoundField& bytes = bound_.fields[field];
     return bytes.text || bytes.bytes ? bound_.text(event_, field) : std::string_view{};
   }
@@ -157,7 +157,7 @@ std::optional<SchedulerEvent> scheduler_event(const BoundEvent& bound, const ctf
   if (bound.kind == Kind::sched_migrate_task && !result.target_cpu) return std::nullopt;
   if (bound.kind == Kind::process_fork) {
     result.pid = read.number(kChildPid);
-    if (result.pid && *result.pid <= 0) result.pid.reset();  // not known
+    if (result.pid && *result.pid <= 0) result.pid.reset();  // unknown
   }
   if (bound.kind == Kind::wakeup_recovered || bound.kind == Kind::cpu_held) {
     if (!bound.has(kWaited) || !bound.has(kHeld) || !result.target_cpu) return std::nullopt;

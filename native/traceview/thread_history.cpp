@@ -16,7 +16,7 @@ std::optional<std::int64_t> time_or_null(std::int64_t time_ns) {
   return time_ns == kNoTime ? std::nullopt : std::optional(time_ns);
 }
 
-// Index of the sum that includes a state; the rest of a stretch was blocked.
+// Index of the sum that includes a state; the rest of an interval was blocked.
 std::optional<std::size_t> summed(ThreadState state) noexcept {
   switch (state) {
     case ThreadState::running:

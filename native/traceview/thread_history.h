@@ -1,4 +1,4 @@
-// Threads' activity according to the scheduler's events: tables, and queries about stretches of time.
+// Activity of threads from scheduler events: tables, and queries about intervals.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace perflab::traceview {
 
 struct SchedulerRows;  // scheduler_rows.h
 
-// How a thread spent a stretch of time. The five times add up to its length; `stopped` includes traced.
-// Migrations are counted after its begin, up to and including its end.
+// Times that a thread spent in each state during an interval. The five times add up to the interval's length;
+// `stopped` includes traced. Migrations are counted after the begin, up to and including the end.
 struct Split {
   std::int64_t on_cpu_ns = 0, preempted_ns = 0, blocked_ns = 0, wake_up_ns = 0, stopped_ns = 0;
   std::uint32_t migrations = 0;
@@ -41,20 +41,20 @@ class ThreadHistory {
   [[nodiscard]] const Migrations& migrations() const noexcept { return migrations_; }
   [[nodiscard]] const Holds& holds() const noexcept { return holds_; }
   [[nodiscard]] const FutexWaits& futex_waits() const noexcept { return futex_waits_; }
-  // Nothing if the thread's state is unknown during any part of [begin, end].
+  // nullopt if the thread's state is unknown during any part of [begin, end].
   [[nodiscard]] std::optional<Split> split(std::int32_t thread, std::int64_t begin_ns,
                                            std::int64_t end_ns) const;
 
-  // Result for many stretches: one row per stretch, state, CPU and holder while the thread waited for a held
-  // CPU.
+  // Result for several intervals: one row per interval, state, CPU and holder, while the thread waited for a CPU that
+  // another thread held.
   struct HoldsOf : Table<HoldsOf> {
-    UInt32 interval;  // index of the stretch
+    UInt32 interval;  // index of the interval
     EnumColumn<ThreadState> state;
     Int32 cpu, holder;
-    Int64 held_ns;  // summed over the stretch, per (state, cpu, holder)
+    Int64 held_ns;  // summed over the interval, per (state, cpu, holder)
     PERFLAB_COLUMNS(interval, state, cpu, holder, held_ns)
   };
-  // Omits stretches for which split() returns nothing. Rows are ordered by interval, state, CPU, holder.
+  // Omits intervals for which split() returns nullopt. Rows are ordered by interval, state, CPU, holder.
   [[nodiscard]] HoldsOf holds_of(std::span<const std::int32_t> threads,
                                  std::span<const std::int64_t> begins_ns,
                                  std::span<const std::int64_t> ends_ns) const;

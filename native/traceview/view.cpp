@@ -31,13 +31,13 @@ Json json_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-// The machine that a trace is of, as tracers write it: LTTng `hostname`, perf `host`.
+// Name of the traced machine: LTTng records `hostname`, perf `host`.
 std::optional<std::string> host_of(const ctf::Metadata& metadata) {
   if (auto name = metadata.environment_text("hostname")) return name;
   return metadata.environment_text("host");
 }
 
-// Sums of instants that a trace may have made up: wraps instead of overflowing.
+// Adds times of a trace, which may be damaged: wraps around instead of overflowing.
 std::int64_t plus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
@@ -46,7 +46,8 @@ std::int64_t minus(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
-// LTTng's clock (and that of perflab's recorder) has the boot's identity: two machines of one name, or two boots of one, have no clock in common.
+// The clocks of LTTng and of perflab's recorder have the boot id as identity. Machines of the same name, or two boots of
+// one machine, do not share a clock.
 std::string boot_of(const ctf::Metadata& metadata) {
   const std::string tracer = metadata.environment_text("tracer_name").value_or("");
   const bool names_boot = tracer.starts_with("lttng") || tracer.starts_with("perflab");
@@ -54,7 +55,7 @@ std::string boot_of(const ctf::Metadata& metadata) {
   return uuid_text(*metadata.clocks.front().uuid);
 }
 
-// A stream with events for both models is decoded in two passes, and its events are counted in the first.
+// A stream with events for both models is decoded in two passes; the first one counts its events.
 enum class Pass : std::uint8_t { user_space, scheduler, counting };
 
 }  // namespace
@@ -94,7 +95,7 @@ class ViewBuilder {
     view_->hosts_ = view_->directory_.host_table();
     view_->processes_ = view_->directory_.process_table();
     view_->threads_ = view_->directory_.thread_table();
-    // Names may be cut in the middle of a character, by the kernel for one.
+    // Names may be truncated within a character, for example by the kernel.
     view_->facts_ = facts().dump(-1, ' ', false, Json::error_handler_t::replace);
     return std::move(view_);
   }
@@ -112,7 +113,8 @@ class ViewBuilder {
     wanted_ = columns;
   }
 
-  // Without scheduler events, the run times of threads are derived from user-space events (RunTimes).
+  // Limits the columns only if there are no scheduler events: with them, RunTimes reads the user-space tables to find
+  // when threads ran.
   void keep_wanted() {
     const auto is_scheduled = [](const TraceFacts& trace) { return trace.has_scheduler(); };
     if (!wanted_ || std::any_of(traces_.begin(), traces_.end(), is_scheduled)) return;
@@ -122,7 +124,7 @@ class ViewBuilder {
 
   struct StreamFacts {
     bool user_space = false, scheduler = false, read = false;
-    bool lossy = false;  // scheduler events of it are missing
+    bool lossy = false;  // scheduler events of this stream are missing
     std::uint64_t events = 0;
     std::optional<std::int64_t> first_ns, last_ns;
   };
@@ -134,7 +136,7 @@ class ViewBuilder {
     std::optional<std::string> host_name;
     std::int32_t host = 0;
     std::int64_t shift_ns = 0;
-    std::optional<std::int32_t> pid;     // of the environment: buffers per process
+    std::optional<std::int32_t> pid;     // from the trace's environment, with buffers per process
     [[nodiscard]] bool has_scheduler() const {
       return std::any_of(streams.begin(), streams.end(), [](const StreamFacts& stream) { return stream.scheduler; });
     }
@@ -160,7 +162,7 @@ class ViewBuilder {
     traces_.push_back(std::move(facts));
   }
 
-  // Traces without a name of their host are of the only host that is named, or of one unnamed host.
+  // Traces without a host name belong to the only named host, or to one unnamed host.
   void find_hosts() {
     std::optional<std::string> only;
     bool several = false;
@@ -174,11 +176,11 @@ class ViewBuilder {
       const std::string name = trace.host_name.value_or(several ? "" : only.value_or(""));
       trace.host = view_->directory_.host(name, boot_of(trace.trace->metadata));
       const auto offset = trace.trace->clock_offset_ns();
-      // perf writes 0 where it records the raw clock; that is no offset to the epoch.
+      // perf writes 0 if it records the raw clock; that is not an offset to the epoch.
       if (offset && *offset != 0) offset_of_host.try_emplace(trace.host, *offset);
     }
-    // Of one host all traces share its monotonic clock, so that offsets are left out; other hosts are brought to the first
-    // one's time line by their offsets to the epoch.
+    // All traces of a host share its monotonic clock, so their offsets are ignored. Other hosts are mapped to the first
+    // host's time line by their offsets to the epoch.
     if (const auto first = offset_of_host.find(0); first != offset_of_host.end()) epoch_offset_ns_ = first->second;
     for (TraceFacts& trace : traces_) {
       const auto offset = offset_of_host.find(trace.host);
@@ -192,7 +194,7 @@ class ViewBuilder {
     }
   }
 
-  // perflab's recorder says when it kept only what concerns process trees.
+  // perflab's recorder marks recordings that are limited to process trees.
   void note_filter() {
     for (const TraceFacts& trace : traces_) {
       const auto filter = trace.trace->metadata.environment_text("scheduler_filter");
@@ -204,7 +206,7 @@ class ViewBuilder {
     }
   }
 
-  // The ledger says when events of the scheduler were lost: what threads did meanwhile is not known.
+  // Threads' states are unknown while scheduler events were lost according to the ledger.
   void note_lost_scheduler_events() {
     for (TraceFacts& trace : traces_) {
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
@@ -226,7 +228,7 @@ class ViewBuilder {
     trace.streams[index].lossy = true;
     const ctf::Stream& stream = trace.trace->streams[index];
     const std::optional<std::int32_t> cpu = cpu_of(stream);
-    // Where the ledger does not know when a loss began, it was before the first packet; when it ended, after the last.
+    // A loss without a known begin began before the first packet; one without a known end ended after the last packet.
     const std::int64_t first = first_packet_ns(*trace.trace, stream);
     const std::int64_t begin = entry.begin_ns.value_or(std::min(entry.end_ns.value_or(first), first));
     const std::int64_t end = entry.end_ns.value_or(std::max(begin, last_packet_ns(*trace.trace, stream)));
@@ -271,7 +273,7 @@ class ViewBuilder {
     }
   }
 
-  // A stream is known from its first packet on. What the streams of other CPUs say of the time before is not all.
+  // A stream is complete only from its first packet on; before that, events of other CPUs' streams do not suffice.
   void note_missing_begins() {
     for (TraceFacts& trace : traces_) {
       std::vector<ctf::EventTimes> times(trace.streams.size());
@@ -292,7 +294,7 @@ class ViewBuilder {
     }
   }
 
-  // A stream is known up to the end of its last packet.
+  // A stream is complete only up to the end of its last packet.
   void note_missing_ends() {
     for (TraceFacts& trace : traces_) {
       std::optional<std::int64_t> end;
@@ -332,7 +334,7 @@ class ViewBuilder {
     }
   }
 
-  // CPUs on which threads ran that the scheduler's events know, and of which they say nothing.
+  // CPUs without scheduler events on which threads ran that have scheduler events elsewhere.
   void note_missing_cpus() {
     for (const auto& [host, cpu] : view_->scheduler_.missing_cpus()) {
       if (missing_cpus_.emplace(host, cpu).second) miss_cpu(host, cpu, "threads were woken on it");
@@ -350,7 +352,7 @@ class ViewBuilder {
     }
   }
 
-  // Whether an event of a stream of user space is of a thread that the scheduler's events know.
+  // Whether the user-space stream has an event of a thread that also has scheduler events.
   [[nodiscard]] bool has_scheduled_thread(const TraceFacts& trace, std::size_t stream) const {
     std::set<std::int32_t> unknown;
     std::vector<bool> in_place;
@@ -384,7 +386,7 @@ class ViewBuilder {
     view_->scheduler_.lost(host, cpu, -kFar, kFar);
   }
 
-  // When events of user space were lost, what threads had half done is not joined with what comes after.
+  // Losses of user-space events, after which publications and takes in progress are not continued (Ros::lost()).
   void find_breaks() {
     for (const TraceFacts& trace : traces_) {
       for (std::size_t i = 0; i < trace.streams.size(); ++i) {
@@ -392,7 +394,7 @@ class ViewBuilder {
         const auto& files = trace.trace->streams[i].files;
         for (const auto& entry : set_.ledger()) {
           if (std::find(files.begin(), files.end(), entry.file) == files.end()) continue;
-          // An event at the begin of a loss precedes it; one at its end follows it.
+          // An event at the start of a loss precedes it; an event at its end follows it.
           if (entry.begin_ns) breaks_.emplace_back(plus(*entry.begin_ns, trace.shift_ns), trace.host);
           if (entry.end_ns) breaks_.emplace_back(plus(*entry.end_ns - 1, trace.shift_ns), trace.host);
         }
@@ -589,7 +591,7 @@ class ViewBuilder {
 
   [[nodiscard]] Json ledger_json() const {
     Json json = Json::array();
-    // What a broken packet says may be beyond what tables can count.
+    // A damaged packet may contain counts that exceed int64.
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     for (const auto& entry : ledger_) {
       json.push_back({{"kind", ctf::name_of(entry.loss)},
@@ -613,7 +615,7 @@ class ViewBuilder {
       if (!ros.callbacks.owner.valid(i) && !is_its_own(ros.callbacks.kind[i])) ++without_owner;
       if (!ros.callbacks.symbol.valid(i)) ++without_symbol;
     }
-    // Objects that only run-time events or other objects name: the trace began after they did.
+    // Objects that only run-time events or other objects name existed before the trace began.
     const auto without_initialisation = [](const Int64& valid_from_ns) { return valid_from_ns.null_count(); };
     return {{"callback_end_without_start", c.callback_end_without_start},
             {"nodes_without_initialisation", without_initialisation(ros.nodes.valid_from_ns)},
@@ -659,7 +661,7 @@ class ViewBuilder {
             {"filter", json_or_null(scheduler_filter_)}};
   }
 
-  // Whether waits for locks were recorded; there may be none.
+  // Whether the trace records waits for locks, even if there are none.
   [[nodiscard]] bool has_locks() const {
     return std::any_of(traces_.begin(), traces_.end(), [](const TraceFacts& trace) {
       return std::any_of(trace.bounds.begin(), trace.bounds.end(),
@@ -687,8 +689,8 @@ class ViewBuilder {
   std::vector<std::string> warnings_;
   std::uint64_t incomplete_scheduler_events_ = 0;
   std::optional<std::string> scheduler_filter_;
-  std::set<std::pair<std::int32_t, std::int32_t>> missing_cpus_;  // host, CPU: of which the ledger says that
-  std::map<std::int32_t, std::set<std::int32_t>> scheduled_;  // by host: CPUs of which there are scheduler events
+  std::set<std::pair<std::int32_t, std::int32_t>> missing_cpus_;  // (host, CPU), as noted in the ledger
+  std::map<std::int32_t, std::set<std::int32_t>> scheduled_;  // by host: CPUs with scheduler events
 };
 
 std::shared_ptr<const View> View::open(std::span<const std::filesystem::path> paths, const ViewOptions& options) {

@@ -1,4 +1,4 @@
-// A trace as tables: opens it, reads all events once, and keeps what became of them.
+// A trace as tables: opens the trace, reads all events once, and keeps the tables made from them.
 //
 // Example:
 //   const auto view = View::open(std::vector<std::filesystem::path>{"trace"}, {});
@@ -20,19 +20,18 @@
 namespace perflab::traceview {
 
 struct ViewOptions {
-  unsigned threads = 0;  // that decode; 0 is one per CPU
-  // Of the tables of what happened (instances, messages, phases) the columns that will be read: "takes.match", or
-  // "takes.rmw_ns?" of which it is only asked which rows are null; none: all of them. What nobody reads need not be kept, and
-  // takes its share of the time of reading.
+  unsigned threads = 0;  // for decoding; 0: one per CPU
+  // Columns that will be read, in the tables of instances, messages and phases: "takes.match", or "takes.rmw_ns?" if only
+  // tested for null. nullopt: all. Omitting columns makes reading faster.
   std::optional<std::set<std::string, std::less<>>> columns{};
 };
 
 class View {
  public:
-  // Throws ctf::TraceError where nothing can be opened or no event can be read: one line.
+  // Throws ctf::TraceError with a message of one line if no trace can be opened or no event can be read.
   [[nodiscard]] static std::shared_ptr<const View> open(std::span<const std::filesystem::path> paths, const ViewOptions& options);
 
-  // What was read and what was not, as JSON (docs/formats.md).
+  // Facts about the traces, including data that could not be read, as JSON (docs/formats.md).
   [[nodiscard]] const std::string& facts() const noexcept { return facts_; }
   [[nodiscard]] const Scheduler& scheduler() const noexcept { return scheduler_; }
 

@@ -31,9 +31,9 @@
 
 struct perflab_trace {
   std::shared_ptr<const perflab::traceview::View> view;
-  std::size_t threads = 0;  // rows of the table of threads
+  std::size_t threads = 0;  // number of rows of the table of threads
 
-  // What was handed out as text.
+  // Keeps a text that was returned to the caller until the trace is closed.
   const char* keep(std::string text) {
     const std::lock_guard lock(mutex);
     return texts.emplace_back(std::move(text)).c_str();
@@ -46,7 +46,7 @@ namespace {
 
 using namespace perflab::traceview;
 
-// One line, cut at a character boundary.
+// Writes a message of one line, truncated at a character boundary.
 void say(std::string_view text, char* error, std::size_t size) noexcept {
   if (error == nullptr || size == 0) return;
   std::size_t length = std::min(text.size(), size - 1);
@@ -61,7 +61,7 @@ void say(std::string_view text, char* error, std::size_t size) noexcept {
   error[length] = '\0';
 }
 
-// Calls f(table) with the table of that name.
+// Calls f(table) with the named table.
 template <typename V, typename F>
 void with_table(const V& view, std::string_view name, F&& f) {
   bool found = false;
@@ -76,7 +76,7 @@ void with_table(const V& view, std::string_view name, F&& f) {
   if (!found) throw std::invalid_argument("no table " + std::string(name) + "; there are " + known);
 }
 
-// What `f` returns, or `failed` and an error line.
+// Returns the result of `f`; if it throws, returns `failed` and writes the error message.
 template <typename R, typename F>
 R guarded(R failed, char* error, std::size_t size, F&& f) noexcept {
   try {
@@ -154,7 +154,7 @@ auto holds(const View& view, const Stretches& stretches) {
   return out;
 }
 
-// Streams a table created for one answer.
+// Exports a table that was created for a single call.
 template <typename F>
 int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, const std::int64_t* begins,
            const std::int64_t* ends, std::size_t n, ArrowArrayStream* out) {
@@ -165,7 +165,7 @@ int answer(const perflab_trace& trace, F&& make, const std::int32_t* threads, co
   return 0;
 }
 
-// A file that is rewritten from its beginning. Write errors are exceptions.
+// A file that is overwritten from its beginning. Throws if writing fails.
 class OutputFile {
  public:
   explicit OutputFile(std::string path)
