@@ -1,9 +1,9 @@
 """The claims of five documents, tested: runs the experiments that have them and writes docs/claims.
 
 docs/claims/DOCUMENT.yaml names the experiments of the catalog that test a document's claims, and has the claims that no
-trial decides, each with its finding. What an experiment claims, and when it holds, stands in its own file alone.
-What its trials said is stored in docs/claims/results/EXPERIMENT.json, and docs/claims/DOCUMENT.md and index.md are made
-of these three. A test compares the pages with what would be written.
+trial decides, with the evidence for or against them. Each claim and its condition are written in the experiment's file
+only. The verdicts of its trials are stored in docs/claims/results/EXPERIMENT.json; docs/claims/DOCUMENT.md and index.md
+are generated from these three. A test compares the pages with what would be written.
 
     python benchmarks/claims.py                          # every experiment without a result of its present file
     python benchmarks/claims.py realtime_wakeup          # these, again
@@ -11,8 +11,8 @@ of these three. A test compares the pages with what would be written.
     python benchmarks/claims.py --take RUN realtime_wakeup   # the verdicts of a run that there is
     python benchmarks/claims.py --pages                  # the pages alone
 
-A result that was measured while others used the machine is measured again. A run that was interrupted goes on where it
-was. An experiment that this machine cannot do leaves its reason instead of verdicts, unless it has some already.
+A result that was measured while others used the machine is measured again. An interrupted run resumes. If this machine
+cannot run an experiment, the reason is stored instead of verdicts, unless the experiment has verdicts already.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Otherwise:
     source: str
     verdict: Known
     found: str
-    """The finding, or why it cannot be tested."""
+    """The evidence for or against it, or why it cannot be tested."""
     command: str | None = None
 
 
@@ -354,7 +354,7 @@ def _page(name: str, one: Described) -> str:
         mine = [entry for entry in one.otherwise if entry.verdict in verdicts]
         if not mine:
             continue
-        told = "finding" if verdicts != (CANNOT,) else "why"
+        told = "evidence" if verdicts != (CANNOT,) else "why"
         lines += [title, ""]
         lines += _table(
             ("claim", "source", "verdict", told, "command"),

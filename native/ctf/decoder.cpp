@@ -21,7 +21,7 @@ std::uint64_t* ElementMemory::allocate(std::uint64_t slots) {
   }
   if (block_ == blocks_.size()) {
     const std::size_t size = std::max({wanted, used_, std::size_t{256}});
-    // Uninitialised on purpose: what is handed out is written before it is read.
+    // Uninitialised on purpose: the decoder writes slots before it reads them.
     blocks_.push_back({std::unique_ptr<std::uint64_t[]>(new std::uint64_t[size]), size});
     at_ = 0;
   }
@@ -46,13 +46,11 @@ const char* describe(Failure failure) noexcept {
 
 namespace {
 
-// Runs of events have so many loads or a multiple of it, filled up with loads that do nothing: events of
-// different classes then mostly take the same branches, and a branch that was predicted wrongly costs more
-// than several loads.
+// The number of loads in an event's run is padded to a multiple of this with loads into a spare slot. Events of
+// different classes then mostly take the same branches; a mispredicted branch costs more than several loads.
 constexpr std::size_t kLoadsAtOnce = 4;
 
-// Elements that may take no room are not bounded by what is left of the packet, but so many are nothing
-// sensible.
+// The rest of the packet does not bound the number of elements of zero size; more than this many are rejected.
 constexpr std::uint64_t kMostWithoutRoom = 4096;
 
 std::uint64_t load_native(const std::uint8_t* place) noexcept {
@@ -71,7 +69,7 @@ std::uint64_t load_big(const std::uint8_t* place) noexcept {
   return std::endian::native == std::endian::big ? word : __builtin_bswap64(word);
 }
 
-// Little-endian fields count bits from the lowest of the first byte, big-endian ones from its highest.
+// Bits count from the first byte's lowest bit in little-endian fields, from its highest bit in big-endian fields.
 std::uint64_t read_bits(const std::uint8_t* data, std::uint64_t at, std::uint32_t bits, bool big) noexcept {
   const std::uint8_t* place = data + (at >> 3U);
   const auto shift = static_cast<std::uint32_t>(at & 7U);
@@ -115,7 +113,7 @@ bool fail(Cursor& cursor, Failure failure) noexcept {
   return false;
 }
 
-// An array or sequence whose elements are bytes; collected where they do not lie on whole ones.
+// An array or sequence of bytes; copied if the bytes are not aligned to whole bytes.
 bool execute_bytes(const Elements& elements, bool big, Cursor& cursor, std::uint64_t* place) {
   const std::uint64_t length =
       elements.length ? cursor.frames[elements.length->frame][elements.length->slot] : elements.fixed;
@@ -148,7 +146,7 @@ bool execute_elements(const Code& code, const Elements& elements, Cursor& cursor
   if (elements.minimum_bits == 0 && count > room + kMostWithoutRoom)
     return fail(cursor, Failure::too_many_elements);
   const bool store = place != nullptr;
-  // Elements that are not wanted share one frame, which lengths inside them may refer to.
+  // Unwanted elements share one frame, as lengths inside them may refer to its fields.
   const std::uint64_t kept = store ? count : std::min<std::uint64_t>(count, 1);
   if (elements.width != 0 && kept > ElementMemory::kMaximum / elements.width) {
     return fail(cursor, Failure::too_many_elements);
@@ -176,7 +174,7 @@ bool execute_elements(const Code& code, const Elements& elements, Cursor& cursor
   cursor.work -= count * operations;
   const std::uint64_t* outer = cursor.frames[elements.frame];
   for (std::uint64_t i = 0; i < count; ++i) {
-    // Elements without room or slots are bounded, too: each counts as one.
+    // Elements without slots count as one slot each, so that kMaximum bounds them, too.
     if (elements.width == 0 && cursor.memory->allocate(1) == nullptr) {
       return fail(cursor, Failure::too_many_elements);
     }
@@ -203,7 +201,7 @@ inline void execute_bytes(const Code& code, const Run& run, const std::uint8_t* 
   }
 }
 
-// A run of plain loads alone, filled up to a multiple of kLoadsAtOnce.
+// A run of only plain loads, padded to a multiple of kLoadsAtOnce.
 [[gnu::always_inline]] inline void execute_full_run(const Code& code, const Run& run,
                                                     const std::uint8_t* place,
                                                     std::uint64_t* slots) noexcept {
@@ -314,11 +312,11 @@ bool execute(const Code& code, Procedure procedure, Cursor& cursor, std::uint64_
         break;
     }
   }
-  // An alignment at the end may have moved the cursor beyond the packet.
+  // A final alignment may have moved the cursor beyond the packet.
   return cursor.at <= cursor.end || fail(cursor, Failure::beyond_end);
 }
 
-// What is known of a position before anything is decoded: position % modulus == remainder.
+// A position as far as it is known before decoding: position % modulus == remainder.
 struct Place {
   std::uint64_t modulus = 1;  // a power of two
   std::uint64_t remainder = 0;
@@ -339,14 +337,13 @@ class Compiler {
  public:
   using Scopes = std::array<const FieldLayout*, kScopes>;
 
-  // `clock`: fields of it outside the payload are the time. `named_time`: so is an unmapped "timestamp" of
-  // the header.
+  // `clock`: fields mapped to it, outside the payload, are the event's time. `named_time`: the header's
+  // "timestamp" is the time even if it is not mapped to a clock.
   Compiler(Code& code, const Scopes& scopes, std::optional<std::uint32_t> clock, bool named_time)
       : code_(code), scopes_(scopes), clock_(clock), named_time_(named_time) {}
 
-  // One procedure for several scopes, one after the other. With `skip` only what others refer to is put into
-  // slots: what the compilation without it found. `spare_slot`: one that loads without a purpose may write
-  // to.
+  // Compiles the scopes, in order, into one procedure. With `skip` it stores only fields that lengths or
+  // selectors refer to, as found by an earlier compilation without `skip`. `spare_slot`: target of padding loads.
   Procedure compile(std::initializer_list<Scope> scopes, Place place, bool skip,
                     std::optional<std::uint32_t> spare_slot = std::nullopt) {
     skip_ = skip;
@@ -370,7 +367,7 @@ class Compiler {
   struct Body {
     std::vector<Operation> operations;
     Place place;
-    bool open = false;            // a run
+    bool open = false;            // a run is open
     std::uint64_t run_start = 0;  // bit in the run's first byte
     std::uint64_t run_bits = 0;
     std::vector<Load> plain, little, big;
@@ -386,7 +383,7 @@ class Compiler {
   static std::uint32_t size_of(const std::vector<T>& all) noexcept {
     return static_cast<std::uint32_t>(all.size());
   }
-  // Moves what is in `more` to the end of `all`, and returns where that is now.
+  // Moves the contents of `more` to the end of `all` and returns the new size of `all`.
   template <typename T>
   static std::uint32_t append(std::vector<T>& all, std::vector<T>& more) {
     all.insert(all.end(), more.begin(), more.end());
@@ -432,7 +429,7 @@ class Compiler {
     return {first, append(code_.operations, body.operations)};
   }
 
-  // Behind the loads of the run that is open: what uses their values.
+  // Adds an operation that uses loaded values, hence after the loads of the open run.
   static void use(Body& body, const Operation& operation) {
     (body.open ? body.after_run : body.operations).push_back(operation);
   }
@@ -590,7 +587,7 @@ class Compiler {
         elements.big = operation.big;
       }
       Body inner;
-      // Where an element starts: anywhere that its alignment allows.
+      // An element may start at any position that its alignment allows.
       inner.place = kAnywhere;
       ++frame_;
       const auto spare_slot = std::exchange(spare_slot_, std::nullopt);
@@ -688,7 +685,7 @@ const FieldLayout* pointer_to(const std::optional<FieldLayout>& layout) noexcept
   return layout ? &*layout : nullptr;
 }
 
-// The first clock of a field in that type, in the order of the fields; not of elements.
+// Clock of the first mapped field of the type, not counting elements of arrays.
 std::optional<std::uint32_t> first_clock(const FieldType* type, int depth = 0) {
   if (type == nullptr || depth > 100) return std::nullopt;
   if (const auto* integer = integer_of(*type)) return integer->clock;
@@ -717,7 +714,7 @@ PacketDecoder::PacketDecoder(const Metadata& metadata, const StreamClass* stream
   scopes[static_cast<std::size_t>(Scope::packet_header)] = header();
   scopes[static_cast<std::size_t>(Scope::packet_context)] = context();
   Compiler compiler(code_, scopes, std::nullopt, false);
-  // A packet starts on every alignment, as all alignment is counted from there.
+  // The start of a packet satisfies every alignment, as alignment is relative to it.
   procedure_ =
       compiler.compile({Scope::packet_header, Scope::packet_context}, {std::uint64_t{1} << 32U, 0}, false);
 }
@@ -855,8 +852,8 @@ Decoder::Decoder(const Metadata& metadata, const StreamClass& stream, std::span<
   if (header_ == Header::compact) finish_plain<false>();
 }
 
-// The two event headers of LTTng: an enumeration `id` that selects between `compact`, with a short time
-// stamp, and `extended`, with the whole id and time stamp.
+// Recognises LTTng's two event headers: an enumeration `id` selects `compact`, with a short time stamp, or
+// `extended`, with the full id and time stamp.
 void Decoder::recognise_header(const StreamClass& stream) {
   const auto* structure = stream.event_header ? std::get_if<Structure>(&stream.event_header->kind) : nullptr;
   if (structure == nullptr || header_alignment_ != 8 || structure->fields.size() != 2 || !has_clock_) return;
@@ -875,7 +872,7 @@ void Decoder::recognise_header(const StreamClass& stream) {
   const auto* compact = fields_of(*variant->options[0].type);
   const auto* extended = fields_of(*variant->options[1].type);
   if (compact == nullptr || extended == nullptr || compact->size() != 1 || extended->size() != 2) return;
-  // An integer without a sign that begins at a place where its alignment adds nothing.
+  // A little-endian unsigned integer whose alignment adds no padding at its position.
   const auto is_plain = [](const FieldType& type, std::uint32_t bits, std::uint32_t alignment) {
     const auto* integer = integer_of(type);
     return integer != nullptr && integer->size == bits && integer->alignment <= alignment &&
@@ -916,7 +913,7 @@ std::optional<FieldPlace> Decoder::place_of(std::uint32_t class_index, std::uint
   if (!can_read_in_place(class_index)) return std::nullopt;
   const Run& run = *std::ranges::find(classes_, class_index, &ClassCode::class_index)->run;
   for (const Load& load : std::span(code_.loads).subspan(run.first, run.plain_end - run.first)) {
-    // What fills a run up has no mask.
+    // Padding loads have no mask.
     if (load.slot == slot && load.mask != 0) return FieldPlace{.byte = load.byte, .mask = load.mask, .sign = load.sign};
   }
   for (const ByteField& bytes : std::span(code_.byte_fields).subspan(run.first_bytes, run.bytes_end - run.first_bytes)) {
@@ -935,8 +932,8 @@ inline Decoder::Known Decoder::find(std::uint64_t id) const noexcept {
 
 namespace {
 
-// The two event headers of LTTng: an id and a short time stamp; or the id kExtended, the rest of its byte,
-// the whole id (32 bits) and the whole time stamp (64).
+// LTTng's two event headers: an id and a short time stamp; or the id kExtended, padding to a whole byte, the full
+// id (32 bits) and the full time stamp (64 bits).
 template <bool kLarge>
 struct LttngHeader {
   static constexpr std::uint32_t kIdBits = kLarge ? 16 : 5;
@@ -1058,12 +1055,12 @@ Decoder::Step Decoder::next(Cursor& cursor, std::uint64_t* slots, const std::uin
   }
 }
 
-// What changes with every event stays in registers: the way from one event to the next is what takes the
-// time.
+// Keeps the state that changes with every event in registers, as the step from one event to the next dominates
+// the time.
 template <bool kLarge>
 void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
   using Lttng = LttngHeader<kLarge>;
-  // Both headers begin on whole bytes, and so do the fields behind them.
+  // Both headers start on whole bytes, and so do the fields after them.
   static_assert(Lttng::kBits % 8 == 0);
   constexpr std::uint64_t kHeader = Lttng::kBits / 8;
   constexpr std::uint64_t kStampMask = (std::uint64_t{1} << Lttng::kStampBits) - 1;
@@ -1078,7 +1075,7 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
   Event* const events_end = batch.events.data() + batch.events.size();
   std::uint64_t* slots = batch.slots;
   const std::uint64_t* const last = batch.end - slots_;
-  // From here on the clock only advances.
+  // From here on the clock only advances, so no event of the loop counts as backwards.
   if (cycles < seen.last_cycles || place > end) return;
   bool moved = false;
   while (event != events_end && static_cast<std::uint64_t>(end - place) >= kHeader) {
@@ -1120,7 +1117,7 @@ void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wante
 }
 
 void Decoder::next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const {
-  // next() decodes the first event: seen.first_cycles is set there.
+  // next() must decode the first event, as it sets seen.first_cycles.
   if (!seen.first_cycles) return;
   if (header_ == Header::large) next_plain<true>(cursor, batch, wanted, seen);
   if (header_ == Header::compact) next_plain<false>(cursor, batch, wanted, seen);

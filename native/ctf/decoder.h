@@ -1,9 +1,9 @@
 // Decodes the events of a stream class.
 //
-// Types are compiled into procedures: operations in a row that need no look at the types any more. Fields
-// whose place is known relative to the procedure's start make up one "run": a single check against the
-// packet's end, then a load each. Every procedure exists for events that start on a whole byte and, where
-// that differs, for those that start anywhere.
+// Types are compiled into procedures: sequences of operations, so that decoding never inspects the types.
+// Consecutive fields with offsets known at compilation form a "run": one check against the packet's end, then
+// one load per field. The procedures of an event class are compiled twice: for fields that start on a whole
+// byte, and for fields that start on any bit.
 #pragma once
 
 #include <array>
@@ -23,10 +23,10 @@
 
 namespace perflab::ctf {
 
-// Memory for the elements of sequences. What it gave out stays in its place until clear().
+// Memory for the elements of sequences. Pointers into it stay valid until clear().
 class ElementMemory {
  public:
-  // Room for so many slots, not initialised; null where an event wants more than kMaximum.
+  // Uninitialised memory of `slots` slots; null if the current event needs more than kMaximum in total.
   [[nodiscard]] std::uint64_t* allocate(std::uint64_t slots);
   void clear() noexcept {
     block_ = 0;
@@ -34,7 +34,7 @@ class ElementMemory {
     used_ = 0;
     before_event_ = 0;
   }
-  // The bound counts from here.
+  // Restarts the count for kMaximum.
   void begin_event() noexcept { before_event_ = used_; }
   [[nodiscard]] std::size_t used() const noexcept { return used_; }
   [[nodiscard]] std::size_t capacity() const noexcept {
@@ -51,9 +51,9 @@ class ElementMemory {
     std::size_t size = 0;
   };
   std::vector<Block> blocks_;
-  std::size_t block_ = 0;  // the one in use
-  std::size_t at_ = 0;     // in it
-  std::size_t used_ = 0;   // slots in all
+  std::size_t block_ = 0;  // current block
+  std::size_t at_ = 0;     // first free slot of it
+  std::size_t used_ = 0;   // slots in total
   std::size_t before_event_ = 0;
 };
 
@@ -70,34 +70,34 @@ enum class Failure : std::uint8_t {
 };
 [[nodiscard]] const char* describe(Failure failure) noexcept;
 
-// Elements of elements of ... have frames of slots of their own, after those of the packet and of the event.
+// Number of slot frames: one for the packet, one for the event, and one for each level of nested arrays.
 inline constexpr std::size_t kFrames = 104;
 
-// What takes no room in a packet takes time all the same: so much may be decoded of a packet of that size.
+// Limit on decoding work for a packet of `bytes`, because elements of zero size cost time but take no room.
 inline constexpr std::uint64_t kLeastWork = std::uint64_t{1} << 20U;
 [[nodiscard]] constexpr std::uint64_t work_in(std::uint64_t bytes) noexcept {
   return kLeastWork + 64 * bytes;
 }
 
-// Where a reader stands in a packet.
+// Position of a reader in a packet.
 struct Cursor {
-  const std::uint8_t* data = nullptr;  // of the packet; readable kReadableBeyond bytes after its end, too
+  const std::uint8_t* data = nullptr;  // of the packet; kReadableBeyond bytes after its end are readable, too
   std::uint64_t at = 0;  // bits from `data`
   std::uint64_t end = 0;
-  std::uint64_t cycles = 0;                                          // the running value of the clock
-  std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // of its events: a later one fails
+  std::uint64_t cycles = 0;                                          // current value of the clock
+  std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();  // a later event is an error
   std::uint64_t id = 0;  // of the event, or of the stream class in a packet's header
   std::uint32_t class_index = 0;
   const std::uint8_t* body = nullptr;  // of an event that is read in place
   Failure failure = Failure::none;
-  std::uint64_t work = kLeastWork;  // what may still be decoded: elements, and operations in them
+  std::uint64_t work = kLeastWork;  // remaining budget of elements and their operations
   ElementMemory* memory = nullptr;
-  ElementMemory* scratch = nullptr;  // for events that are passed over
+  ElementMemory* scratch = nullptr;  // for skipped events
   std::array<const std::uint64_t*, kFrames> frames{};
 };
 
-// Replaces the low bits of a clock's value by a new reading of them; what got smaller has wrapped around
-// once.
+// Replaces the low bits of a clock's value by a new reading of them. A smaller reading means that they wrapped
+// around once.
 [[nodiscard]] constexpr std::uint64_t advance_clock(std::uint64_t cycles, std::uint64_t reading,
                                                     std::uint32_t bits) noexcept {
   if (bits >= 64) return reading;
@@ -121,7 +121,7 @@ struct Operation {
   std::uint64_t amount = 0;  // align: bits; skip: bits
 };
 
-// value = (((word at byte) >> shift) & mask) with the sign extended.
+// value = (((word at byte) >> shift) & mask), sign-extended.
 struct Load {
   std::uint32_t byte = 0;
   std::uint32_t slot = 0;
@@ -130,7 +130,7 @@ struct Load {
   std::uint64_t sign = 0;
 };
 
-struct ByteField {  // an array of bytes in a run
+struct ByteField {  // array of bytes in a run
   std::uint32_t byte = 0;
   std::uint32_t slot = 0;
   std::uint64_t length = 0;
@@ -138,8 +138,7 @@ struct ByteField {  // an array of bytes in a run
 
 struct Run {
   std::uint64_t bits = 0;
-  // Loads of little-endian fields: those of whole bytes, without shift; the others; then loads of big-endian
-  // fields.
+  // Order of the loads: little-endian fields without shift, other little-endian fields, big-endian fields.
   std::uint32_t first = 0, plain_end = 0, little_end = 0, big_end = 0;
   std::uint32_t first_bytes = 0, bytes_end = 0;
 };
@@ -148,19 +147,19 @@ struct Procedure {
   std::uint32_t first = 0, end = 0;
 };
 
-struct Reference {  // to an integer decoded before
+struct Reference {  // to an integer that was decoded earlier
   std::uint32_t frame = 0;
   std::uint32_t slot = 0;
 };
 
 struct Elements {
-  std::optional<Reference> length;  // nothing: fixed
+  std::optional<Reference> length;  // nullopt: `fixed`
   std::uint64_t fixed = 0;
   std::uint64_t minimum_bits = 0;  // of one element
   std::uint32_t width = 0;
   std::uint32_t frame = 0;
   Procedure element;
-  // Elements that are plain integers are read without the procedure.
+  // Integer elements are read without the procedure.
   std::uint32_t integer_bits = 0;
   std::uint64_t integer_alignment = 1;
   bool is_signed = false;
@@ -191,7 +190,7 @@ struct PacketFields {
   std::optional<Uuid> uuid;
   std::optional<std::uint64_t> stream_class;
   std::optional<std::uint64_t> instance;
-  std::optional<std::uint64_t> begin_cycles;  // as they are in the packet, of begin_bits and end_bits
+  std::optional<std::uint64_t> begin_cycles;  // raw values of begin_bits and end_bits bits
   std::optional<std::uint64_t> end_cycles;
   std::uint32_t begin_bits = 64;
   std::uint32_t end_bits = 64;
@@ -202,17 +201,17 @@ struct PacketFields {
   std::optional<std::uint64_t> cpu;
 };
 
-// Decodes the header of a packet and, given its stream class, the context.
+// Decodes the header of a packet and, if the stream class is given, the packet context.
 class PacketDecoder {
  public:
   PacketDecoder(const Metadata& metadata, const StreamClass* stream);
 
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
-  // From the packet's start; leaves the cursor behind what it decoded. False where it goes beyond the
-  // cursor's end.
+  // Decodes from the packet's start and leaves the cursor after the last field. False if the fields exceed
+  // the cursor's end.
   bool decode(Cursor& cursor, std::uint64_t* slots) const;
   [[nodiscard]] PacketFields fields(const std::uint64_t* slots) const;
-  // Null where there is none.
+  // Null if there is none.
   [[nodiscard]] const FieldLayout* header() const noexcept { return header_ ? &*header_ : nullptr; }
   [[nodiscard]] const FieldLayout* context() const noexcept { return context_ ? &*context_ : nullptr; }
 
@@ -226,9 +225,8 @@ class PacketDecoder {
 
 class Decoder {
  public:
-  // `layouts` are those of the stream class's events in the order of their ids; the first is
-  // Trace::layouts[first_class]. `clock`: the one whose fields are the time of the events. Throws
-  // MetadataError.
+  // `layouts`: the layouts of the stream class's events, ordered by id; the first is Trace::layouts[first_class].
+  // `clock`: the clock whose fields are the events' time. Throws MetadataError.
   Decoder(const Metadata& metadata, const StreamClass& stream, std::span<const EventLayout> layouts,
           std::uint32_t first_class, std::optional<std::uint32_t> clock);
   Decoder(const Decoder&) = delete;
@@ -236,51 +234,51 @@ class Decoder {
 
   enum class Step : std::uint8_t { event, end, failed };
 
-  // What was seen, those passed over included.
+  // Statistics of all events, including skipped ones.
   struct Seen {
     std::vector<std::uint64_t> counts;  // by class_index
     std::optional<std::uint64_t> first_cycles;
     std::uint64_t last_cycles = 0;
     std::uint64_t backwards = 0;                                      // events older than the one before
-    std::uint64_t backwards_cycles = 0, before_backwards_cycles = 0;  // widest span of those
+    std::uint64_t backwards_cycles = 0, before_backwards_cycles = 0;  // their widest span
   };
 
-  // What is to be done with the events of a class.
+  // How next() treats the events of a class: skips them, decodes them, or returns their body undecoded.
   enum Want : std::uint8_t { kPass, kDecode, kInPlace };
 
-  // Goes on to the next event whose class is wanted (`wanted[class_index]` is not kPass) and puts it into
-  // `slots`, which has room for slots(), or only says where its body is (kInPlace, of classes that can be read
-  // in place). After a failure the cursor stands at the start of the event.
+  // Advances to the next event whose class is wanted (`wanted[class_index]` is not kPass). kDecode: decodes it
+  // into `slots`, which has room for slots(). kInPlace (only if can_read_in_place()): sets only Cursor::body.
+  // After a failure the cursor is at the start of the event.
   Step next(Cursor& cursor, std::uint64_t* slots, const std::uint8_t* wanted, Seen& seen) const;
 
-  // Room for a number of events.
+  // Room for several events.
   struct Batch {
     std::span<Event> events;
-    std::size_t count = 0;               // of those that there are
-    std::uint64_t* slots = nullptr;      // free
-    const std::uint64_t* end = nullptr;  // of the slots
+    std::size_t count = 0;               // events in use
+    std::uint64_t* slots = nullptr;      // first free slot
+    const std::uint64_t* end = nullptr;  // end of the slots
   };
-  // The same for the next events as long as they are of the usual kind: the headers that LTTng writes, fields
-  // of fixed size. Goes on until the batch is full, or next() must have a look. time_ns is in cycles.
+  // Fast path of next() for several events: LTTng's headers and fields of fixed size. Stops if the batch is full,
+  // or at an event that needs next(). Sets time_ns in cycles.
   void next_plain(Cursor& cursor, Batch& batch, const std::uint8_t* wanted, Seen& seen) const;
 
-  // Whether all fields of its events, which begin on a whole byte, have fixed places and are integers of whole
-  // bytes or bytes.
+  // Whether all fields of the class have fixed offsets from a whole byte, and each is an array of bytes or a
+  // little-endian integer that starts on a whole byte.
   [[nodiscard]] bool can_read_in_place(std::uint32_t class_index) const noexcept;
-  // Of the field with that slot; nothing where its events have no such field.
+  // Place of the field with that slot; nullopt if the class has no such field or cannot be read in place.
   [[nodiscard]] std::optional<FieldPlace> place_of(std::uint32_t class_index, std::uint32_t slot) const noexcept;
 
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
-  // Beyond the last class_index.
+  // The last class_index plus 1.
   [[nodiscard]] std::uint32_t classes_end() const noexcept { return classes_end_; }
   [[nodiscard]] const PacketDecoder& packet() const noexcept { return packet_; }
-  // Whether lengths or selectors stand in the packet's header or context: Cursor::frames[0] must be set.
+  // Whether lengths or selectors are in the packet's header or context; then Cursor::frames[0] must be set.
   [[nodiscard]] bool uses_packet() const noexcept { return uses_packet_; }
   [[nodiscard]] bool has_clock() const noexcept { return has_clock_; }
-  // The clock that time stamps of this stream class are mapped to: that of the first field that is.
+  // The clock to which the time stamps of this stream class are mapped: the clock of the first mapped field.
   [[nodiscard]] static std::optional<std::uint32_t> clock_of(const StreamClass& stream);
 
-  // For tests: decodes the header of every event in the general way.
+  // For tests: decodes every event header by the general procedure.
   void use_general_header() noexcept { header_ = Header::general; }
   [[nodiscard]] bool has_special_header() const noexcept { return header_ != Header::general; }
 
@@ -288,24 +286,24 @@ class Decoder {
   enum class Header : std::uint8_t { general, large, compact };
   struct ClassCode {
     std::uint32_t class_index = 0;
-    bool is_one_run = false;  // full[1]
+    bool is_one_run = false;  // full[1] is a single run of plain loads
     const detail::Run* run = nullptr;
     detail::Procedure full[2];  // [1]: the event header ended on a whole byte
     detail::Procedure skip[2];
-    bool skip_is_one_step = false;  // from a whole byte, whatever the event holds
+    bool skip_is_one_step = false;  // constant size from a whole byte
     std::uint64_t skip_bits = 0;
   };
 
-  // How far the next event is must be known early: where the processor waits is for the chain from event to
-  // event.
+  // Kept together with the class's size, so that the position of the next event is known early: the dependency
+  // chain from event to event limits the speed.
   struct Known {
     const ClassCode* code = nullptr;
-    std::uint64_t run_bits = 0;  // of a class that is one run
+    std::uint64_t run_bits = 0;  // if the class is one run
   };
 
-  // What next_plain() needs of a class.
+  // Data of a class for next_plain().
   struct Plain {
-    std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  // with the header; this: not plain
+    std::uint64_t bytes = std::numeric_limits<std::uint64_t>::max();  // including the header; max(): not plain
     std::uint32_t class_index = 0;
     std::uint32_t slots = 0;
     const detail::Run* run = nullptr;
@@ -328,9 +326,9 @@ class Decoder {
   std::vector<Known> by_small_id_;
   std::vector<Plain> plain_;  // by small id
   std::unordered_map<std::uint64_t, Known> by_large_id_;
-  Known only_;  // where events carry no id
+  Known only_;  // if events have no id
   std::uint32_t classes_end_ = 0;
-  std::uint32_t slots_ = 0;  // of the largest event, and one for loads that fill up runs
+  std::uint32_t slots_ = 0;  // of the largest event, plus one for the loads that pad runs
   bool has_clock_ = false;
   bool uses_packet_ = false;
 };

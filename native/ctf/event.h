@@ -1,4 +1,4 @@
-// One event as the decoder hands it out: a view, good until the next one is asked for.
+// An event as returned by the decoder: a view that is valid until the next event is requested.
 #pragma once
 
 #include <bit>
@@ -11,8 +11,8 @@
 
 namespace perflab::ctf {
 
-// Where a field stands in events of a class all of whose fields have fixed places: from the first byte behind the event's
-// header on. Of those that lie as bytes `length` is how many they are, otherwise they are integers.
+// Position of a field in an event class all of whose fields have fixed offsets; `byte` counts from the end of the
+// event header. Arrays of bytes have a `length`; all other fields are integers.
 struct FieldPlace {
   std::uint32_t byte = 0;
   std::uint32_t length = 0;
@@ -31,11 +31,11 @@ struct FieldPlace {
 };
 
 struct Event {
-  std::int64_t time_ns = 0;  // on its stream class's clock, without the offset (raw monotonic, for LTTng)
+  std::int64_t time_ns = 0;  // by its stream class's clock, without the clock's offset (LTTng: CLOCK_MONOTONIC)
   std::uint32_t class_index = 0;  // into Trace::layouts
   std::uint32_t stream = 0;       // into Trace::streams
   const std::uint64_t* slots = nullptr;
-  const std::uint8_t* body = nullptr;  // of an event that is read in place (StreamReader), which has no slots
+  const std::uint8_t* body = nullptr;  // only for events read in place (StreamReader), which have no slots
 
   [[nodiscard]] std::uint64_t value(const FieldLayout& field) const noexcept { return slots[field.slot]; }
   [[nodiscard]] std::int64_t signed_value(const FieldLayout& field) const noexcept {
@@ -44,16 +44,16 @@ struct Event {
   [[nodiscard]] double real(const FieldLayout& field) const noexcept {
     return std::bit_cast<double>(slots[field.slot]);
   }
-  // Of texts, and of arrays and sequences whose elements are text (up to the first zero).
+  // For strings, and for arrays and sequences of characters (up to the first zero).
   [[nodiscard]] std::string_view text(const FieldLayout& field) const noexcept {
     return text_at(slots[field.slot], slots[field.slot + 1]);
   }
-  // Of arrays and sequences that lie as bytes.
+  // For arrays and sequences of bytes.
   [[nodiscard]] std::span<const std::uint8_t> bytes(const FieldLayout& field) const noexcept {
     return {reinterpret_cast<const std::uint8_t*>(slots[field.slot]),
             static_cast<std::size_t>(slots[field.slot + 1])};
   }
-  // Of other arrays and sequences: the slots of all elements, and how many elements there are.
+  // For other arrays and sequences: the slots of all elements, and the number of elements.
   [[nodiscard]] const std::uint64_t* elements(const FieldLayout& field) const noexcept {
     return reinterpret_cast<const std::uint64_t*>(slots[field.slot]);
   }

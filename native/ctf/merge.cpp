@@ -16,28 +16,29 @@
 namespace perflab::ctf {
 namespace {
 
-constexpr std::size_t kBatchEvents = 256;  // of all inputs together they should stay in the cache
-constexpr std::size_t kBatches = 8;        // of each input, where worker threads decode ahead
-constexpr std::size_t kFewestBatches = 2;  // where there are many inputs
+constexpr std::size_t kBatchEvents = 256;  // small enough that the batches of all inputs stay in the cache
+constexpr std::size_t kBatches = 8;        // per input, with worker threads
+constexpr std::size_t kFewestBatches = 2;  // per input, if there are many inputs
 constexpr std::size_t kFewestEvents = 16;
-constexpr std::size_t kSlotsOfEvent = 16;  // a guess that holds for most
+constexpr std::size_t kSlotsOfEvent = 16;  // an estimate; most events need fewer
 constexpr std::size_t kMostElements = 64 * 1024;
-constexpr std::size_t kRound = 4096;  // events that are put into order together, unless there are many inputs
+constexpr std::size_t kRound = 4096;  // events sorted together, unless there are many inputs
 constexpr std::size_t kFewestOfRound = 64;
 
-// Words of 8 bytes in all batches of all inputs, unless the fewest events of so many inputs take more.
+// Limit of all batches of all inputs, in words of 8 bytes; exceeded only if the inputs are so many that the
+// smallest batches need more.
 constexpr std::size_t kAllWords = (std::size_t{64} << 20U) / sizeof(std::uint64_t);
 constexpr std::size_t kWordsOfEvent = sizeof(Event) / sizeof(std::uint64_t) + kSlotsOfEvent;
 
-// How much may be decoded ahead of each input.
+// Limits on decoding ahead, per input.
 struct Share {
-  std::size_t batches = 0;  // beside the current one
-  std::size_t events = 0;   // of a batch
+  std::size_t batches = 0;  // in addition to the current one
+  std::size_t events = 0;   // per batch
   std::size_t slots = 0;
   std::size_t elements = 0;
 
   Share(std::size_t inputs, bool ahead) {
-    const std::size_t words = kAllWords / std::max<std::size_t>(inputs, 1);  // of one input
+    const std::size_t words = kAllWords / std::max<std::size_t>(inputs, 1);  // per input
     if (ahead)
       batches = std::clamp(words / (kBatchEvents * kWordsOfEvent), kFewestBatches + 1, kBatches + 1) - 1;
     const std::size_t of_batch = words / (batches + 1);
@@ -47,10 +48,10 @@ struct Share {
   }
 };
 
-// Events of one input, decoded ahead, with all that they point to.
+// Events of one input, decoded ahead, and the memory that they point to.
 struct Batch {
   std::vector<Event> events;
-  std::vector<std::uint64_t> keys;  // of the events: their times in order, that of an older one is its predecessor's
+  std::vector<std::uint64_t> keys;  // sort keys: event times, raised to the predecessor's key if that is later
   std::size_t count = 0;
   std::vector<std::uint64_t> slots;
   ElementMemory elements;
@@ -63,13 +64,13 @@ struct Input {
   StreamReader reader;
   std::int64_t shift_ns;
   Share share;
-  std::size_t most_events = kFewestEvents;  // of the next batch: few at first, as most streams may be short
-  std::atomic<std::size_t> words{0};        // of all batches
+  std::size_t most_events = kFewestEvents;  // limit of the next batch; starts small, as many streams are short
+  std::atomic<std::size_t> words{0};        // in all batches
 
-  // Of the thread that takes the events.
+  // Only accessed by the consumer thread.
   std::unique_ptr<Batch> current = std::make_unique<Batch>();
 
-  // Under the mutex.
+  // Guarded by the mutex.
   std::deque<std::unique_ptr<Batch>> ready;
   std::vector<std::unique_ptr<Batch>> empty;
   bool busy = false;  // a thread decodes
@@ -111,13 +112,13 @@ struct Input {
     return batch.count != 0;
   }
 
-  // As unsigned numbers times are in the order of the signed ones.
+  // Maps signed times to unsigned numbers in the same order.
   static std::uint64_t ordered_time(std::int64_t time_ns) noexcept {
     return static_cast<std::uint64_t>(time_ns) ^ (std::uint64_t{1} << 63U);
   }
 };
 
-// Where an input stands in its current batch.
+// Position of an input in its current batch.
 struct Lane {
   const Event* events = nullptr;
   const std::uint64_t* keys = nullptr;
@@ -126,7 +127,7 @@ struct Lane {
   std::uint32_t trace_index = 0;
 };
 
-// One of two pointers, without a branch: which stream comes next cannot be foreseen.
+// Selects one of two pointers without a branch, as the branch predictor cannot guess which stream comes next.
 template <typename T>
 [[gnu::always_inline]] inline const T* either(bool second, const T* one, const T* other) noexcept {
   const auto a = reinterpret_cast<std::uintptr_t>(one), b = reinterpret_cast<std::uintptr_t>(other);
@@ -137,15 +138,15 @@ template <typename T>
 
 struct Merger::State {
   std::vector<std::unique_ptr<Input>> inputs;
-  std::vector<Lane> lanes;  // of the inputs
-  std::vector<Ordered> ordered, merged;  // of the round, and for the next step of putting it into order
-  std::vector<std::size_t> ends;         // of the parts of `ordered` that are in order
+  std::vector<Lane> lanes;  // one per input
+  std::vector<Ordered> ordered, merged;  // events of the round, and the output buffer of merge_pairs()
+  std::vector<std::size_t> ends;         // ends of the sorted parts of `ordered`
 
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::condition_variable work, result;
   std::size_t sleeping = 0;        // worker threads
-  const Input* awaited = nullptr;  // by the thread that takes the events
+  const Input* awaited = nullptr;  // by the consumer thread
   std::vector<std::thread> workers;
 
   ~State() {
@@ -163,12 +164,12 @@ struct Merger::State {
       for (std::size_t i = 0; i < input->share.batches; ++i)
         input->empty.push_back(std::make_unique<Batch>());
     }
-    // The thread that takes the events is one of them.
+    // The consumer thread counts as one of the threads.
     const std::size_t count = std::min<std::size_t>(threads - 1, inputs.size());
     for (std::size_t i = 0; i < count; ++i) workers.emplace_back([this] { decode_ahead(); });
   }
 
-  // The input that will be waited for first, as far as can be known.
+  // The input with the fewest batches ready, which the consumer will probably wait for first.
   Input* most_urgent() {
     Input* chosen = nullptr;
     for (auto& input : inputs) {
@@ -195,7 +196,7 @@ struct Merger::State {
     }
   }
 
-  // Decodes a batch, during which the lock is not held.
+  // Decodes a batch; releases the lock meanwhile.
   std::unique_ptr<Batch> decode(Input& input, std::unique_lock<std::mutex>& lock) {
     auto batch = std::move(input.empty.back());
     input.empty.pop_back();
@@ -215,7 +216,7 @@ struct Merger::State {
     return batch;
   }
 
-  // A new batch becomes the input's current one; false at its end.
+  // Replaces the input's current batch by the next one; false at the end of the input.
   bool refill(std::size_t number) {
     Input& input = *inputs[number];
     if (!(workers.empty() ? input.fill(*input.current) : take_batch(input))) return false;
@@ -229,7 +230,7 @@ struct Merger::State {
   bool take_batch(Input& input) {
     std::unique_lock lock(mutex);
     if (input.current) input.empty.push_back(std::move(input.current));
-    // Waking a thread costs more than decoding a batch: it must be worth it.
+    // Waking a thread costs more than decoding a batch, so a worker is woken only for several batches.
     if (sleeping != 0 && !input.done && input.empty.size() > input.share.batches / 2) work.notify_one();
     awaited = &input;
     result.wait(lock, [&] { return !input.busy || !input.ready.empty(); });
@@ -245,13 +246,13 @@ struct Merger::State {
     return false;
   }
 
-  // A round takes of each input what is known to come before all that is not decoded yet, so that nothing of it is
-  // pointed to when a batch is decoded anew. Up to where that is, is the least of the inputs' last keys (of equal ones
-  // that of the first input); within an input keys only grow.
+  // A round takes from each input the events that precede all events not decoded yet, so that no pointers into a batch
+  // remain when the batch is decoded again. These are the events up to the lowest of the inputs' last keys (the first
+  // input's, if keys are equal), because keys only grow within an input.
   std::size_t merge() {
     const std::size_t most = std::max(kRound / std::max<std::size_t>(inputs.size(), 1), kFewestOfRound);
     std::uint64_t horizon = std::numeric_limits<std::uint64_t>::max();
-    std::size_t last = inputs.size();  // the input whose key that is
+    std::size_t last = inputs.size();  // the input with that key
     for (std::size_t number = 0; number < lanes.size(); ++number) {
       Lane& lane = lanes[number];
       if (lane.left == 0 && !lane.ended) lane.ended = !refill(number);
@@ -282,7 +283,7 @@ struct Merger::State {
     return count;
   }
 
-  // How many events of the batch come up to the horizon, and with it where they may.
+  // Number of events in the batch before the horizon, or up to and including it (`with_it`).
   static std::size_t taken_of(const Lane& lane, std::uint64_t horizon, bool with_it) {
     if (lane.left == 0 || lane.keys[0] > horizon) return 0;
     const std::uint64_t* const end = lane.keys + lane.left;
@@ -290,7 +291,7 @@ struct Merger::State {
     return static_cast<std::size_t>(found - lane.keys);
   }
 
-  // Every two neighbouring parts become one. Of equal keys the earlier input comes first, whose part does.
+  // Merges neighbouring parts in pairs. Stable: at equal keys the earlier input comes first.
   void merge_pairs() {
     std::size_t begin = 0, pairs = 0;
     for (std::size_t part = 0; part < ends.size(); part += 2) {

@@ -1,4 +1,4 @@
-// Events of several streams in the order of time.
+// Merges the events of several streams by time.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace perflab::ctf {
 
-// One stream of the merge, with what is added to its times to bring all to one time line (0 where clocks are
-// the same).
+// One stream of the merge. `shift_ns` is added to its event times to map all streams to one time line; 0 for
+// streams with the same clock.
 struct MergeInput {
   const Trace* trace = nullptr;
-  std::uint32_t trace_index = 0;  // handed back with each event
+  std::uint32_t trace_index = 0;  // returned with each event
   std::size_t stream = 0;         // of the trace
   std::int64_t shift_ns = 0;
   std::vector<bool> wanted;  // as for StreamReader
@@ -25,14 +25,14 @@ struct MergeInput {
 struct MergedEvent {
   Event event;  // event.time_ns is shifted
   std::uint32_t trace_index = 0;
-  std::uint32_t input = 0;  // which of the inputs
+  std::uint32_t input = 0;  // index of the input
 };
 
-// Hands out the events of all inputs by time; of equal times the earlier input first, within an input the
-// order of the stream. An event that is older than its predecessor in its stream is handed out right after
-// it, not before. Streams are decoded in bounded batches; with `threads` > 1 worker threads decode ahead, and
-// the caller's thread takes part where they have not come far enough (memory is bounded, about 64 MB for all
-// inputs together, whatever the length of the trace). The order of events is the same.
+// Returns the events of all inputs by time: at equal times in the order of the inputs, and within an input in
+// stream order. An event that is older than its predecessor in the stream directly follows it. Streams are
+// decoded in bounded batches. With `threads` > 1 worker threads decode ahead, and the caller's thread decodes if
+// they lag. The number of threads does not change the order. Memory is bounded: about 64 MB for all inputs
+// together, independent of the length of the trace.
 //
 // Example:
 //   Merger merger(inputs, 1);
@@ -53,27 +53,27 @@ class Merger {
     return true;
   }
 
-  // An event that stays in its batch; `key` is what it is ordered by.
+  // An event, which stays in its batch, and its sort key.
   struct Ordered {
     std::uint64_t key = 0;
     const Event* event = nullptr;
     std::uint32_t trace_index = 0;
     std::uint32_t input = 0;
   };
-  // As next(), but as many as are known to be in order, which stay good until the next call; none at the end.
+  // The next events whose order is certain; valid until the next call, empty at the end.
   std::span<const Ordered> next_ones() {
     if (at_ == end_) merge();
     return {std::exchange(at_, end_), end_};
   }
 
-  // Of each input, after next() was false; see StreamReader.
+  // The reader of an input, for its ledger and counts after next() returned false.
   [[nodiscard]] const StreamReader& reader(std::size_t input) const;
-  // Of 8 bytes, in all batches: memory that grew so far.
+  // Memory allocated for all batches so far, in words of 8 bytes.
   [[nodiscard]] std::size_t words() const;
 
  private:
   struct State;
-  // The next events in their order; false at the end.
+  // Prepares the next events in order; false at the end.
   bool merge();
 
   const Ordered* at_ = nullptr;

@@ -163,13 +163,13 @@ class Analysis : tsdl::Reporter {
            part);
     }
     const Attribute* order = find(attributes, "byte_order");
-    if (order == nullptr) fail(trace->where, "this trace has no 'byte_order'; it must be be or le");
+    if (order == nullptr) fail(trace->where, "this trace has no 'byte_order'; it must be 'be' or 'le'");
     if (const std::string word = text_of(*order); word == "le") {
       result_.order = ByteOrder::little;
     } else if (word == "be" || word == "network") {
       result_.order = ByteOrder::big;
     } else {
-      fail(order->value.where, "the byte order of the trace is {}; it must be be or le", in_quotes(word));
+      fail(order->value.where, "the byte order of the trace is {}; it must be 'be' or 'le'", in_quotes(word));
     }
     if (const Attribute* uuid = find(attributes, "uuid")) result_.uuid = uuid_of_attribute(*uuid);
     packet_header_ = find(attributes, "packet.header");

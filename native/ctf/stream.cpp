@@ -14,10 +14,10 @@
 namespace perflab::ctf {
 namespace {
 
-// Pages this far behind the reader are given back, so that the memory in use does not grow with the trace.
+// Pages this far behind the reader are released, so that memory use does not grow with the trace.
 constexpr std::size_t kReleaseBytes = std::size_t{8} << 20U;
 
-// Several events are decoded at once, which is faster.
+// next(event) decodes events in batches, which is faster.
 constexpr std::size_t kEventsAhead = 128;
 constexpr std::size_t kSlotsAhead = 2048;
 constexpr std::size_t kElementsAhead = 64 * 1024;  // slots
@@ -124,7 +124,7 @@ struct StreamReader::State {
     if (decoder->uses_packet()) {
       packet_memory.clear();
       ElementMemory* const kept = std::exchange(cursor.memory, &packet_memory);
-      // Cannot fail: the header and context were decoded when the packet was indexed.
+      // Cannot fail: indexing the packet already decoded its header and context.
       (void)decoder->packet().decode(cursor, packet_slots.data());
       cursor.memory = kept;
     }
@@ -133,7 +133,7 @@ struct StreamReader::State {
     return true;
   }
 
-  // Zeros decode as events: without this, a hole in a file would become events that never were.
+  // Zeros decode as events. Without this check, a hole in a file would yield events that never happened.
   void leave_out_zeros(const Packet& packet_with_zeros) {
     const Probe found = probe(*decoder, packet_with_zeros);
     if (!found.meets_zeros) return;
@@ -151,7 +151,7 @@ struct StreamReader::State {
                       .offset = current.file_offset + at / 8,
                       .begin_ns = to_ns(last_cycles),
                       .end_ns = to_ns(current.end_cycles)};
-    // LTTng before 2.11 may stamp the end of a packet before its last event.
+    // In LTTng before 2.11 a packet's end time may precede its last event.
     if (entry.begin_ns && entry.end_ns) entry.end_ns = std::max(*entry.begin_ns, *entry.end_ns);
     entry.message =
         fmt::format("{}: the event at byte {} cannot be decoded: {}; the rest of its packet is not read",
@@ -185,7 +185,7 @@ struct StreamReader::State {
       released_file = next.file;
       released = next.file_offset;
     }
-    // Events of the packet before the next one may still be in use, so its pages are kept.
+    // The caller may still use events of the previous packet, so its pages are kept.
     const auto behind = static_cast<std::size_t>(next.file_offset);
     if (behind < released + 2 * kReleaseBytes) return;
     trace->files[stream->mapped[next.file]]->release(released, behind - kReleaseBytes);
@@ -194,7 +194,7 @@ struct StreamReader::State {
 
   void note_failure() {
     const Packet& current = stream->packets[packet - 1];
-    // The ledger has an entry for every truncated packet since the file was indexed.
+    // Indexing the file already added a ledger entry for every truncated packet.
     if (current.truncated &&
         (cursor.failure == Failure::beyond_end || cursor.failure == Failure::no_terminator))
       return;
@@ -249,7 +249,7 @@ bool StreamReader::next(Event& event) {
   State& state = *state_;
   if (state.at == state.end) {
     state.memory.clear();
-    if (state.ahead.empty()) {  // readers of batches need none
+    if (state.ahead.empty()) {  // only needed when reading event by event
       state.ahead.resize(kEventsAhead);
       state.slots.resize(std::max<std::size_t>(kSlotsAhead, state.decoder->slots()));
     }

@@ -19,6 +19,7 @@
 //         : period_ns_(context.options().duration("period", 10'000'000, 1'000'000)),
 //           chatter_(context.publisher<Int64>("/talker", "/chatter")),
 //           turns_(context.times("turn")) {
+//
 //       context.on_message<Int64>("/talker", "/echo", [&](const Int64& echo, const program::Received& how) {
 //         turns_.record(how.callback_ns - how.due_ns, how.callback_ns);
 //         if (echo.data == 100) {
@@ -26,6 +27,7 @@
 //           context.end();
 //         }
 //       });
+//
 //       context.timer("/talker", "talk", period_ns_, [this](Nanoseconds due_ns) {
 //         chatter_.message().data += 1;
 //         chatter_.publish(due_ns);

@@ -34,7 +34,7 @@ inline constexpr std::int32_t kNone = -1;  // no row
 // will ask for that either, how many rows there are.
 enum class Kept : std::uint8_t { rows, nulls, values };
 
-// What of a column is to be kept for who wants these: "takes.match", or "takes.match?" for its nulls.
+// What to keep of a column, given the wanted names: "takes.match" keeps its values, "takes.match?" only its nulls.
 [[nodiscard]] inline Kept wanted_of(const std::set<std::string, std::less<>>& wanted, std::string_view table,
                                     std::string_view column) {
   const std::string name = std::string(table).append(".").append(column);

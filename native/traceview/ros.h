@@ -70,12 +70,12 @@ class Ros {
  public:
   explicit Ros(Directory& directory);
 
-  // What is to be known of the trace of an event.
+  // Facts about an event's trace that its events do not contain.
   struct Origin {
     const BoundEvent* bounds = nullptr;  // by class_index
     std::int32_t host = 0;
     std::optional<std::int32_t> pid{};  // where its events do not say (buffers per process)
-    // By which its events' times were brought to the time line, and instants within them are to be.
+    // Shift from the trace's clock to the time line: already added to event times, not yet to time stamps in fields.
     std::int64_t shift_ns = 0;
   };
   // `origins` of the traces, by Ordered::trace_index.

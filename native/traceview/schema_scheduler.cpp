@@ -33,7 +33,7 @@ constexpr std::array kPlaces{Places{Kind::sched_switch, Normal::switched, 5, 4, 
 // Of a switch also the thread that leaves, and of a fork the process.
 enum : int { kPreviousName, kPreviousTid, kPreviousPriority, kPreviousState };
 constexpr int kChildPid = 4;
-// Of a recovered wake-up; of who held a CPU until when and since when.
+// Places of fields of a recovered wake-up, and of the thread that held a CPU with the interval.
 constexpr int kWaited = 4, kHeld = 5;
 // Of a call to wait at an address; the last one is its owner, or what it returned.
 constexpr int kAddress = 3, kOperation = 4, kOwnerOrResult = 5;

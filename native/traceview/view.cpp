@@ -112,7 +112,7 @@ class ViewBuilder {
     wanted_ = columns;
   }
 
-  // What is known of threads from events of user space may have to say when they ran (RunTimes).
+  // Without scheduler events, the run times of threads are derived from user-space events (RunTimes).
   void keep_wanted() {
     const auto is_scheduled = [](const TraceFacts& trace) { return trace.has_scheduler(); };
     if (!wanted_ || std::any_of(traces_.begin(), traces_.end(), is_scheduled)) return;
@@ -242,8 +242,8 @@ class ViewBuilder {
                            plus(end_ns, trace.shift_ns));
   }
 
-  // Between two recordings of a host, say those of two trials, nobody knows what its threads did. Of a recording
-  // whose packets do not say when they began and ended nobody knows that either.
+  // Between two recordings of a host, such as those of two trials, the activity of its threads is unknown. It is also
+  // unknown for a recording whose packets lack begin and end times.
   void note_between_recordings() {
     std::map<std::int32_t, std::vector<std::pair<std::int64_t, std::int64_t>>> recorded;
     std::set<std::int32_t> undated;

@@ -421,7 +421,7 @@ def _takes_without_publication(trace: Source, scope: Scope) -> list[dict[str, An
             row["subscriber"] = None if known["node"] is None else nodes[known["node"]]["name"]
             row |= {} if known["process"] is None else processes[known["process"]]
         rows.append({name: row.get(name) for name in (*TAKES_WITHOUT_PUBLICATION.names, "first_ns")})
-    # Those that nobody knows when they were first.
+    # Subscriptions without a recorded first take come last.
     return sorted(rows, key=lambda row: (-row["n"], row["first_ns"] is not None, row["first_ns"]))
 
 

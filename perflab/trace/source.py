@@ -257,7 +257,7 @@ class Count:
     table: str
     by: tuple[str, ...] = ()
     counted: tuple[tuple[str, ...], ...] = ()  # each: in how many rows none of these columns is null
-    least: tuple[str, ...] = ()  # columns of instants of which the earliest is told
+    least: tuple[str, ...] = ()  # columns of instants; the result has the earliest
     # Only rows of which the earliest of these instants lies in [begin_ns, end_ns); None: there is no such bound.
     instants: tuple[str, ...] = ()
     begin_ns: int | None = None

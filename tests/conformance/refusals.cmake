@@ -1,6 +1,7 @@
-# What each plug-in says no to, by name, in every suite here: whatever else one refuses is a failure, and what it
-# refuses it refuses in one line (middleware/fixture.h). `reliability` is to be reliable; `size` are messages that its
-# buffers cannot hold on this machine; `writer_limits` are resource_limits of writers; `latency_budget_match` is to keep ends apart that DDS keeps apart by it.
+# The requests that each plug-in refuses in every suite here, by name. Any other refusal is a failure, and each refusal has
+# a message of one line (middleware/fixture.h). `reliability`: reliable delivery. `size`: messages that the plug-in's buffers
+# cannot hold on this machine. `writer_limits`: resource_limits of writers. `latency_budget_match`: not matching endpoints
+# whose latency budgets are incompatible in DDS.
 set(perflab_refused_by_cyclonedds loan writer_limits)
 set(perflab_refused_by_fastdds loan latency_budget_match) # the first without data_sharing
 set(perflab_refused_by_shm filters keys loan)

@@ -33,7 +33,7 @@ def stop(*_: object) -> None:
 
 
 def description(robot: Path) -> tuple[str, list[str]]:
-    """The robot with joints that go where they are told at once, and the names of those of its arm."""
+    """The robot with joints that reach commanded positions at once, and the names of its arm's joints."""
     state = {
         joint.get("name", ""): joint.get("value", "0")
         for joint in ElementTree.parse(robot / "panda.srdf").findall(

@@ -1,5 +1,5 @@
-"""The jobs of continuous integration in examples/ci: their shell lines run as the services run them, with what installs
-and what posts replaced by programs that write down what they were told."""
+"""The jobs of continuous integration in examples/ci: their shell lines run as the services run them. Programs that
+record their arguments replace those that install packages or post results."""
 
 from __future__ import annotations
 

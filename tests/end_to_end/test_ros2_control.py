@@ -61,7 +61,7 @@ def test_its_controllers_execute_what_perflab_plans(run: Run, tmp_path: Path, st
     value = {name: figure["value"] for name, figure in figures.items() if "value" in figure}
     assert value["success"] == 100
     assert value["tip_error"] < 1
-    # The arm does at once what it is told: what is beyond the trajectory is the controllers' and move_group's.
+    # The arm reaches commanded positions at once: time beyond the trajectory is due to the controllers and move_group.
     assert 0 < value["execution_overhead"] < 1e9
     assert value["execution"] > value["execution_nominal"] > 0
     # T3, as the loop says it of itself.

@@ -41,7 +41,7 @@ def test_the_commands_of_the_tutorial_print_what_stands_there(tmp_path: Path) ->
             continue
         done = run(words, tmp_path)
         if "tracing" in line and done.returncode == 3 and os.geteuid() != 0:
-            traced = False  # who may not record is told what to allow
+            traced = False  # the message names the missing permission
             continue
         assert done.returncode in ((0, 1) if words[1] in VERDICT else (0,)), f"{line}\n{done.stdout}{done.stderr}"
         printed = [squeezed(one) for one in done.stdout.splitlines()]

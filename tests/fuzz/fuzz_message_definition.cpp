@@ -42,7 +42,7 @@ void check(Library& library, const std::string& name) {
     return;
   }
   require(hash.size() == 71, "a hash has 71 characters");
-  // What was accepted is accepted again by who has its texts alone, and is the same.
+  // A library that has only the texts of an accepted type accepts it too, with the same hash.
   Library other;
   for (const auto& [each, text] : library.texts_of(name)) other.add_text(each, text, each);
   require(other.hash(name) == hash, "the texts are all that is needed");

@@ -1,5 +1,5 @@
-// A program for tests: says /ping to itself or somebody else, counts what comes back on /pong, asks a service that it may
-// answer late itself, and does what its options say in between.
+// A program for tests: publishes /ping to itself or another process, counts the messages on /pong, calls a service
+// that it may itself answer late, and does further actions given by its options.
 #include <atomic>
 #include <mutex>
 #include <vector>

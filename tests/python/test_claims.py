@@ -187,7 +187,7 @@ def test_the_baseline_is_judged_by_itself_or_against_another_level() -> None:
     assert (deeper.verdict, deeper.variant, deeper.against) == (
         "holds", "fastdds, workload.depth=10", "fastdds, workload.depth=1",
     )  # fmt: skip
-    assert "against fastdds, workload.depth=1, n = 12 and 12" in deeper.words
+    assert "compared with fastdds, workload.depth=1, n = 12 and 12" in deeper.words
     others = judged(made, slower, at={"middleware": "fastdds"}, against={"middleware": "cyclonedds"})
     assert [one.verdict for one in others] == ["holds"] * 2
     assert [one.figure.value for one in others] == [pytest.approx(2, rel=0.03)] * 2

@@ -103,7 +103,7 @@ KEYS: dict[str, list[tuple[Any, Any]]] = {
         (
             [{"says": "So it is.", "expects": "lost > baseline", "at": {"workload.depth": 1}}],
             [{"says": "So it is.", "source": None, "expects": "lost > baseline", "treatment": None,
-              "at": {"workload.depth": 1}}],
+              "at": {"workload.depth": 1}, "against": {}}],
         )
     ],
     "thresholds": [

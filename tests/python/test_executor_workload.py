@@ -272,7 +272,7 @@ def test_it_is_listed_with_its_parameters_and_completed() -> None:
     listed = json.loads(CliRunner().invoke(app, ["list", "workloads", "--json"]).stdout)
     (entry,) = (row for row in listed if row["name"] == "executor")
     assert {option["key"] for option in entry["options"]} == generated.REGISTRY["executor"].model.model_fields.keys()
-    assert completed("run", "exec") == ["executor_cases", "executors", "executor"]
+    assert completed("run", "exec") == ["executor_cases", "executor_nodes", "executors", "executors_rclcpp", "executor"]
     assert completed("run", "executor:case=ros,no") == ["executor:case=ros,nodes="]
     assert completed("run", "executor:case=no") == ["executor:case=nopub"]
     assert completed("run", "--factor", "workload.cas") == ["workload.case="]
@@ -493,10 +493,11 @@ def test_a_level_that_each_variant_has_is_compared_within_it() -> None:
 
 
 def test_the_experiments_of_the_catalog_are_what_they_say() -> None:
-    for name, keys in (("executors", {}), ("executor_cases", {"factors": {"workload.case": ["middleware", "ros"]}})):
+    cases = {"factors": {"workload.case": ["middleware", "ros", "nopub"]}}
+    for name, trials, keys in (("executors", 12, {}), ("executor_cases", 10, cases)):
         (path,) = (entry.path for entry in catalog.experiments() if entry.name == name)
         written = with_options(read(path), {**VIRTUAL, **keys})
         found = build(written, NOWHERE, output=None, command_line=())
-        assert found.document.trials == 8
-        assert len(found.order) == 8 * len(found.treatments) == 8 * (4 if name == "executors" else 2)
+        assert found.document.trials == trials
+        assert len(found.order) == trials * len(found.treatments) == trials * (4 if name == "executors" else 3)
     assert validate(dataclasses.replace(read(path))).factors["workload.case"][0] == "middleware"

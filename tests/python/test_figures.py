@@ -187,7 +187,7 @@ def test_of_many_trials_ten_have_a_line_of_their_own_and_all_are_in_the_thick_on
     assert 5 <= len(thin) <= captions.MAX_SINGLE
     assert thin[0].endswith("trial 1")
     assert figure.subtitle.startswith("w: 25 000 messages, 25 trials")
-    assert any(note.startswith("At most 10 trials of a result have a line") for note in figure.notes)
+    assert any(note.startswith("At most 10 trials of a result have their own line") for note in figure.notes)
 
 
 def test_levels_of_one_factor_stand_in_their_order_with_what_has_none_before_them() -> None:

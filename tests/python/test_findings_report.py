@@ -72,8 +72,8 @@ decide them (`perflab run --resume RUN --until-decided`)
 - no difference larger than 5 %: CPU (cyclonedds, cpu_load; fastdds against
 cyclonedds); latency p50, latency p99, response p99, CPU (cyclonedds,
 message_flood); latency p99 (fastdds, message_flood)
-- inconclusive: CPU (fastdds, cpu_load);
-latency p50, response p99, CPU (fastdds, message_flood)
+- inconclusive: CPU (fastdds, cpu_load); latency p50, response p99, CPU
+(fastdds, message_flood)
 - … and 6 more differences and 2 more remarks; `--json` has all of them
 """
 

@@ -70,7 +70,7 @@ def test_another_one_is_refused_and_what_it_has_left_alone(made: Path) -> None:
     of_process.touch()
     with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        with pytest.raises(Unavailable, match="another iox-roudi runs"):
+        with pytest.raises(Unavailable, match="another iox-roudi is running"):
             ROUDI.require_none()
         assert ROUDI.left_over([17]) == [of_process]
         of_process.unlink()

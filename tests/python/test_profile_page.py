@@ -92,7 +92,7 @@ def test_deep_stacks_and_none() -> None:
     deep = [f"f{number}" for number in range(5000)]
     assert max(Parsed(page("t", [(deep, 3)], unit="ns")).data["depths"]) == 5000
     assert Parsed(page("t", [], unit="ns")).data["nodes"] == [-1]
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         page("t", [(("a",), -1)], unit="ns")
 
 

@@ -214,7 +214,7 @@ def test_an_interrupted_run_says_so_first_and_how_to_go_on(tmp_path: Path) -> No
     page = page_of(made(tmp_path / "run", summary, trials=[{}, {}, {}, {}]))
     first = page.said("overview")
     assert "This run was ended before it was complete during trial 2: 1 of 4 planned trials are here" in first
-    assert "perflab run --resume run goes on" in first
+    assert "perflab run --resume run" in first
     assert "stopped by a perflab error" not in first
     assert "1 successful, 1 interrupted" in first
 

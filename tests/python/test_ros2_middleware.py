@@ -78,7 +78,7 @@ def test_an_rmw_that_is_not_installed_names_those_that_are(tmp_path: Path, monke
     found = available(middleware.REGISTRY["rclcpp/rmw_fastrtps_cpp"], Native(tmp_path))
     assert not found.usable
     assert (
-        "has no rmw_fastrtps_cpp but rmw_cyclonedds_cpp; `apt install ros-$ROS_DISTRO-rmw-fastrtps-cpp`" in found.text
+        "has no rmw_fastrtps_cpp, only rmw_cyclonedds_cpp; `apt install ros-$ROS_DISTRO-rmw-fastrtps-cpp`" in found.text
     )
     # A file that is no library.
     found = available(middleware.REGISTRY["rclcpp/rmw_cyclonedds_cpp"], Native(tmp_path))

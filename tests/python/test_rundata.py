@@ -266,5 +266,5 @@ def test_messages_that_are_none_fail_a_trial_and_forgotten_ones_are_a_note(tmp_p
         ("success", None),
     ]
     assert details[3].outcome == "failed"
-    forgotten = [note for note in run.notes if "it is not known any more when they were due" in note]
+    forgotten = [note for note in run.notes if "due times are no longer known" in note]
     assert [note.partition(" ")[0] for note in forgotten] == ["4"]

@@ -75,10 +75,10 @@ def test_of_two_sources_without_rights_the_one_is_named_that_takes_a_single_comm
 @pytest.mark.parametrize(
     ("settings", "line"),
     [
-        (RecordingSettings(UserSpaceSettings(buffer_bytes=1 << 40)), "the user-space buffers would take .* GiB"),
+        (RecordingSettings(UserSpaceSettings(buffer_bytes=1 << 40)), "the buffers of user space would take .* GiB"),
         (
             RecordingSettings(None, scheduler="ebpf", flight_recorder_bytes=1 << 40),
-            r"the buffers of the scheduler would take 1024 GiB, and this machine has a memory of 1\.00 GiB",
+            r"the buffers of the scheduler would take 1024 GiB, but this machine has 1\.00 GiB of memory",
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_buffers_that_shared_memory_has_no_room_for_are_refused(
     recorder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lttng, "free_shared_memory", lambda: 1 << 20)
-    with pytest.raises(Unavailable, match=r"of /dev/shm, where 1 MiB are free: choose smaller ones, or enlarge it"):
+    with pytest.raises(Unavailable, match=r"of /dev/shm, but only 1 MiB are free: choose smaller ones, or enlarge it"):
         check(RecordingSettings(), Native(recorder), MadeHost())  # type: ignore[arg-type]
 
 

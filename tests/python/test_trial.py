@@ -190,7 +190,7 @@ def test_what_the_node_refuses_becomes_the_exit_code(
 def test_a_broken_protocol_is_a_harness_error(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:
     outcome = run(plan(native_folder, "garbage:ping"), directory, signals)
     assert outcome.file.outcome == "harness_error"
-    assert "not in the protocol" in (outcome.file.reason or "")
+    assert "violates the protocol" in (outcome.file.reason or "")
 
 
 def test_what_a_node_started_ends_with_it(native_folder: Path, directory: TrialDirectory, signals: Signals) -> None:

@@ -119,7 +119,7 @@ def test_comparisons_that_are_not_decided_are_counted_with_what_would_help() -> 
 
 def test_what_outlasts_its_trial_is_said() -> None:
     summary = Made(treatments={"cpu_load": Effect(latency=2)}, blocks=10, carry_over=1.5).summary()
-    assert "outlasts its trial" in reason(judged(summary), "carry_over").words
+    assert "outlast their trial" in reason(judged(summary), "carry_over").words
 
 
 def test_the_terminal_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_a_wrong_claim_is_as_rare_as_is_said() -> None:
 
 @needs_native
 def test_what_does_not_go_together_is_refused() -> None:
-    with pytest.raises(BadInput, match="until-clear: until_decided decides by itself"):
+    with pytest.raises(BadInput, match="until-clear: until_decided decides itself"):
         experiment(until_decided=True)
     with pytest.raises(BadInput, match="until-clear is an upper limit, but there are 12 trials"):
         experiment(trials=12)

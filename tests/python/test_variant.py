@@ -56,7 +56,7 @@ def test_executors(text: str | None, expected: tuple[Executor | None, ...]) -> N
         ("magic", "unknown executor 'magic'"),
         ("inline,", "unknown executor ''"),
         ("inline:2", "only multi_threaded has a number of threads"),
-        ("priority:3", "only multi_threaded has a number of threads, and let a period"),
+        ("priority:3", "only multi_threaded has a number of threads, and only let a period"),
         ("let:", "is not a duration"),
         ("let:0", "must be longer than 0"),
         ("let:500ns", "the period is not from 1us to 24h"),
@@ -214,5 +214,5 @@ def test_a_mixture_names_one_for_each_process(
     native: Native, graph_file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", str(graph_file), "--middleware", "second+cyclonedds+second"]) == 2
-    expected = "--middleware second+cyclonedds+second names 3 of them, and 'small' has 2 processes; name one for each"
+    expected = "--middleware second+cyclonedds+second names 3 of them, but 'small' has 2 processes; name one for each"
     assert expected in capsys.readouterr().err

@@ -16,16 +16,18 @@
 // Threads by name: `move_action` (one per goal), `planner` (one per attempt, if there are several),
 // `execution` (one per motion), `scene_publisher`.
 //
-// Figures, for each goal except those whose constraints are named in `unmeasured`: planning (T1, from
-// PLANNING to MONITOR) and its parts (sums over all plans of the goal), replans (plans after the first),
-// execution (T2, from MONITOR until the result is sent) and its parts, execution_nominal (the trajectory's
-// duration), execution_overhead (T2 minus that), joint_state_age and clock_age when the goal came.
-// planning_cold for the first plan of this process, planning_warm for later plans of a goal named kFirstPlan:
-// from the scene to a trajectory, without the wait for a state; all goals of that name have the same seed.
+// Figures, for each goal except those whose constraints are named in `unmeasured`:
+//   planning            T1, from PLANNING to MONITOR, and its parts (sums over all plans of the goal)
+//   replans             plans after the first
+//   execution           T2, from MONITOR until the result is sent, and its parts
+//   execution_nominal   the trajectory's duration
+//   execution_overhead  T2 minus execution_nominal
+//   joint_state_age, clock_age   on arrival of the goal
+//   planning_cold       the first plan of this process, from the scene to a trajectory, without the wait for a state
+//   planning_warm       the same for later plans of a goal named kFirstPlan; all goals of that name have the same seed
 // Times: planning_times, execution_times.
 //
-// A goal that comes while another one is being worked on is rejected; MoveIt would work on both, and confuse
-// them.
+// A goal that arrives while another one is active is rejected; MoveIt would process both and confuse them.
 #pragma once
 
 #include <memory>

@@ -714,8 +714,8 @@ class MoveRunner final : public program::Application {
   Positions cancelled_at_, farthest_;          // the arm's position when its last motion was cancelled; and
                                                // the farthest since then
   double swung_ = 0.0;                         // rad: distance between the two
-  std::optional<bool> gripped_;                // whether the hand closed on something, set once it was told
-                                               // to move
+  std::optional<bool> gripped_;                // whether the hand closed on something, set once its motion
+                                               // was commanded
   std::set<std::string, std::less<>> writers_;
   struct At {
     std::string unended;  // an outcome

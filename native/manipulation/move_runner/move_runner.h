@@ -25,14 +25,18 @@
 //                 a success
 //   timeout, ready_limit
 //
-// Figures of each motion except those home and of the warm-up: planning_seen, execution_seen and
-// execution_overhead_seen (T1, T2 and T2 minus the trajectory's duration as a client sees them, by the
-// arrival of feedback and result; perflab's move_group reports its own), total (T4, from sending the goal to
-// its result), tip_error (distance from the end of the plan), success; for a cancelled motion stop_seen and
-// stopping_distance_seen (from sending the cancel until /joint_states shows a standstill); once bring_up
-// (from the start of this process to the first goal that move_group works on). Times: total_times.
+// Figures of each motion, except motions home and the warm-up:
+//   planning_seen, execution_seen, execution_overhead_seen   T1, T2, and T2 minus the trajectory's duration as a client
+//                 sees them, by the arrival of feedback and result; perflab's move_group reports its own
+//   total         T4, from sending the goal to its result
+//   tip_error     distance from the end of the plan
+//   success
+//   stop_seen, stopping_distance_seen   of a cancelled motion, from sending the cancel until /joint_states shows a
+//                 standstill
+//   bring_up      once: from the start of this process to the first goal that move_group works on
+// Times: total_times.
 //
-// An object is attached only if the hand, once told to close, stalled on something; otherwise the outcome is
+// An object is attached only if the hand stalled on something while closing; otherwise the outcome is
 // grasp_failed.
 #pragma once
 

@@ -29,7 +29,7 @@ void check(const std::vector<Joints>& points, double tolerance) {
   }
 }
 
-// The arc of a corner: how much of the lines before and after it it takes, and its angle.
+// The arc that rounds a corner: the length that it cuts from the lines before and after the corner, and its angle.
 struct Corner {
   double cut = 0.0;
   double angle = 0.0;

@@ -5,11 +5,13 @@
 //   Participant participant = plugin.open(host, {.domain = 7});
 //   Writer writer = participant.create_writer({.topic = "rt/amazon", .type = type, .qos = qos});
 //   Reader reader = participant.create_reader({.topic = "rt/amazon", .type = type, .qos = qos});
+//
 //   WaitSet waitset = participant.create_waitset();
 //   waitset.attach(reader, 1);
 //   perflab_error error;
 //   const perflab_bytes message{bytes.data(), bytes.size()};
 //   if (writer.write({&message, 1}, error) < 0) throw Failed(error.text);
+//
 //   std::uint64_t ready[8];
 //   std::size_t count = 0;
 //   if (waitset.wait(1'000'000'000, ready, count, error) == PERFLAB_OK && count > 0) {

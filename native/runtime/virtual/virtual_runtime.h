@@ -7,12 +7,15 @@
 // callback costs `service` plus the work of the graph; `publish_call` as the duration of publish(). Not
 // modelled: the operating system, and therefore resources, scheduling, and how messages pass through memory.
 //
-// Executors: `inline` has one server for messages and waitables, in order of arrival, and one for timers;
-// `single_threaded` one that collects what is ready and runs it, timers first; `events` one that takes
-// readers and waitables in the order in which they became ready, and due timers in between; `multi_threaded`
-// as many as threads are requested, which never run two callbacks of one group at a time; `priority` one that
-// takes the callback with the highest priority; `let` one that takes everything that is ready and then runs
-// it in the order of creation, like the real ones (dds/priority_executor.cpp, dds/let_executor.cpp).
+// Executors:
+//   inline           one server for messages and waitables, in order of arrival, and one for timers
+//   single_threaded  one server that collects all ready callbacks and runs them, timers first
+//   events           one server that takes readers and waitables in the order in which they became ready, and due
+//                    timers in between
+//   multi_threaded   one server per requested thread; two callbacks of one group never run at the same time
+//   priority         one server that takes the callback with the highest priority (dds/priority_executor.cpp)
+//   let              one server that takes all ready callbacks and runs them in order of creation
+//                    (dds/let_executor.cpp)
 //
 // Before the start, creating an endpoint takes 250 us of virtual time; nothing else takes any.
 //

@@ -82,7 +82,7 @@ TracepointFormat read_tracepoint_format(const std::string& group, const std::str
   if (reason != ENOENT) throw Unsupported(events + file + ": " + std::strerror(reason));
   if (own_tracefs().empty() && access(events.c_str(), F_OK) != 0)
     throw Unsupported(
-        std::string("tracefs is not mounted, and only root can do without it: sudo mount -t tracefs tracefs ") +
+        std::string("tracefs is not mounted, and only root can do without it: sudo mount -t tracefs none ") +
         kTracefs + ", or use the source ebpf");
   throw Unsupported("this kernel has no tracepoint " + group + ":" + name + " (" + events + file +
                     "): it needs one built with CONFIG_TRACEPOINTS and CONFIG_EVENT_TRACING");

@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(, AnyExecutor, testing::ValuesIn(all_executors()), case
 // What holds for those that have a queue, that is, where a callback may publish what it subscribes.
 class QueueingExecutor : public AnyExecutor {};
 
-// A callback that publishes to its own topic keeps its subscription ready for ever.
+// A callback that publishes to its own topic keeps its subscription ready forever.
 TEST_P(QueueingExecutor, AFloodStarvesNeitherAnotherSubscriptionNorATimer) {
   const perflab_qos qos = lossless(GetParam(), 100);
   const Node on = node();

@@ -81,7 +81,7 @@ TEST_F(Passes, WithinTheProcessAndToAnotherOne) {
   EXPECT_TRUE(inbox.all_intact());
 }
 
-// Alone on its topic it is allowed; whoever comes second is refused.
+// The only endpoint of a topic may have it; the second endpoint is refused.
 TEST_F(Passes, NoHistoryWithoutABoundWithinAProcessAsWithRclcpp) {
   subscribe(node(ExecutorKind::kEvents), "/a", kSmall, keep_all());
   expect_error([&] { publisher("/a", kSmall, keep_all()); }, Error::Kind::kUnsupported, {"/a", "keep_all"});

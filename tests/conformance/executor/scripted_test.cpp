@@ -1,5 +1,5 @@
-// What only the double does at will (middleware_double.cpp): a message at the worst moment, a loan that
-// cannot be had. Suites with this word in their name run on the double alone, and the others never do.
+// Behaviour that only the double can produce on request (middleware_double.cpp): a message at the worst moment, a loan
+// that is refused. Suites with "Scripted" in their name run only on the double; the others never run on it.
 #include "../runtime/lab.h"
 
 namespace perflab::runtime::conformance {

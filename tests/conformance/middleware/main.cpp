@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (subject.roudi.empty() || testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
-  // It signals whoever has its memory when it ends, so that is another process.
+  // When it ends, it signals the processes that map its memory; so the tests run in another process.
   perflab::conformance::RouDi roudi(subject.roudi);
   perflab::conformance::eventually(perflab::conformance::RouDi::ready);
   const pid_t tests = fork();

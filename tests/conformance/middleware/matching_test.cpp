@@ -59,7 +59,7 @@ TEST_F(Conformance, OtherTypeDoesNotMatch) {
 
 class Incompatible : public Conformance {
  protected:
-  // No match, and both sides are told why.
+  // No match, and both sides receive an event with the reason.
   void expect_incompatible(const perflab_qos& offered, const perflab_qos& requested, const char* policy) {
     Recorder of_writer, of_reader;
     PERFLAB_CREATE_OR_REFUSE(w, writer(offered, of_writer.listener()), policy);

@@ -204,7 +204,7 @@ TEST_F(Participants, DoNotReportAsIncompatibleWhatTheyIgnore) {
     writers.push_back(writer_of(0, best_effort, of_writers[i].listener(), topic.c_str()));
     if (i % 2 == 1) make_reader();
   }
-  // What does not concern the process itself is told once, also while its own is kept apart.
+  // Events that do not concern the process itself are reported once, even while its own endpoints are kept apart.
   const bool others = plugin_.capabilities().across_processes;
   if (others) {
     Peer peer(subject().plugin, domain_.id());

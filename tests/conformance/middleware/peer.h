@@ -1,4 +1,4 @@
-// Another process with the same plug-in, which does what it is told.
+// Another process with the same plug-in, which executes the commands sent by ask().
 //
 // Example:
 //   Peer peer(subject().plugin, domain);

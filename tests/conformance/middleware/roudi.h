@@ -48,7 +48,7 @@ class RouDi {
   }
   RouDi(const RouDi&) = delete;
   RouDi& operator=(const RouDi&) = delete;
-  // It ends what still uses its memory, so whoever did has closed it.
+  // RouDi ends processes that still use its memory, so the tests must have closed it before.
   ~RouDi() {
     kill(pid_, SIGTERM);
     waitpid(pid_, nullptr, 0);

@@ -110,7 +110,7 @@ class Comparing final : public MessageHandler {
   std::atomic<std::uint64_t> count_{0};
 };
 
-// A client of the other side's action and a server for it: one goal succeeds, the other one is called off by who gave it.
+// A client of the other side's action and a server for it: one goal succeeds, the client cancels the other one.
 class Acting final : public ActionClientHandler, public ActionServerHandler {
  public:
   explicit Acting(std::atomic<std::size_t>& failures) : failures_(failures) {}

@@ -50,7 +50,7 @@ class DdsSubject final : public Subject {
     return *plugin_;
   }
   [[nodiscard]] perflab_capabilities capabilities() { return plugin().capabilities(); }
-  // Whom a runtime that is opened from now on tells what happens; null: nobody.
+  // Tracepoints that runtimes opened from now on call; null: none.
   const perflab_ros2_tracepoints* trace = nullptr;
 
   std::unique_ptr<Runtime> open(const Asked& asked, std::uint32_t domain, const measure::Clock& clock,

@@ -273,8 +273,8 @@ class Alone {
   std::atomic<bool>& running_;
 };
 
-// Opened once; whoever passes before waits, but not for ever. Not for virtual time, where nothing else goes
-// on while a callback waits: see Lab::hold().
+// Opened once; a thread that calls pass() before that waits, with a time limit. Not for virtual time, in which
+// nothing else runs while a callback waits: see Lab::hold().
 class Gate {
  public:
   void open() { open_ = true; }
@@ -340,7 +340,7 @@ class Inbox final : public MessageHandler {
   std::atomic<bool> running_{false};
 };
 
-// Ticks, and ticks that were left out, in the order in which the handler was told.
+// Ticks and skipped ticks, in the order of the handler's calls.
 class Ticks final : public TimerHandler {
  public:
   struct Tick {

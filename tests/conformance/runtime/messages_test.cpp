@@ -218,7 +218,7 @@ TEST_P(Messages, AreHandledAfterTheStartAndNotBefore) {
   std::atomic<bool> started{false};
   inbox.on_each = [&](const Received&) { EXPECT_TRUE(started) << "a message before the start"; };
   for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(send(writer, kSmall, i));
-  std::this_thread::sleep_for(20ms);  // so that somebody who does not wait for the start is seen
+  std::this_thread::sleep_for(20ms);  // so that a runtime that does not wait for the start is detected
   EXPECT_EQ(inbox.entered(), 0u);
   started = true;
   start();

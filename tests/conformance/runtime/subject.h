@@ -61,7 +61,7 @@ class Subject {
   // The options that are missing, or empty.
   [[nodiscard]] virtual std::string missing() const { return {}; }
 
-  // Before the command line is read, which tells which tests there are: all that it may have.
+  // All that the subject may have; called before the command line is read, to decide which tests exist.
   [[nodiscard]] virtual Abilities abilities() = 0;
   // In that DDS domain. Throws Error. Clock and sink outlive the runtime.
   virtual std::unique_ptr<Runtime> open(const Asked& asked, std::uint32_t domain, const measure::Clock& clock,

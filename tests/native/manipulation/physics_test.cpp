@@ -133,7 +133,7 @@ TEST(World, FollowsATrajectoryWithinTheLimitsAndSettlesSoon) {
   const Model& model = panda();
   for (int round = 0; round < 6; ++round) {
     Positions from = random_positions(model, random), to = random_positions(model, random);
-    for (std::size_t joint = 0; joint < from.size(); ++joint) {  // not at the very ends, so that errors stay inside
+    for (std::size_t joint = 0; joint < from.size(); ++joint) {  // not at the ends, so that errors stay inside
       const JointLimits& limits = model.limits()[joint];
       const double middle = (limits.lower + limits.upper) / 2.0;
       from[joint] = middle + 0.9 * (from[joint] - middle);

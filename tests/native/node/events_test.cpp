@@ -1,4 +1,4 @@
-// Events besides the measured path are kept or counted, whoever reports them and whenever.
+// Events outside the measured path are kept or counted, from any thread and at any time.
 #include "program/events.h"
 
 #include <gtest/gtest.h>

@@ -73,7 +73,7 @@ def test_what_stood_between_is_the_way_of_the_message_that_ended_the_stretch(tmp
     assert (stretch["callback"], stretch["topic"], stretch["not_handled"]) == ("/listener /chatter", "/chatter", 0)
     assert (stretch["thread"], stretch["by_thread"], stretch["starved_ns"]) == ("recv", "hog", 4_000)
     assert stretch["sentence"].endswith(
-        "thread recv (tid 21) of listener (pid 20) was ready but did not run for 4.00 µs behind hog (pid 99, nice "
+        "thread recv (tid 21) of listener (pid 20) could run and did not for 4.00 µs behind hog (pid 99, nice "
         "0) on CPU"
         " 2; the message that ended it waited for that thread for 4.00 µs"
     )

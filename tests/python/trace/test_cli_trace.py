@@ -307,7 +307,7 @@ def test_metadata_alone_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path
     shutil.copy(metadata / "metadata", tmp_path / "only" / "metadata")
     code, out, err = run(capsys, "trace", "callbacks", tmp_path / "only")
     assert (code, out) == (2, "")
-    assert "no readable events" in one_line(err)
+    assert "no event can be read" in one_line(err)
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

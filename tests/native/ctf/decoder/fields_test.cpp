@@ -319,7 +319,7 @@ TEST(Floats, OfBothSizesAndOrdersAreDoubles) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(std::bit_cast<double>(slots[i]), expected[i]) << i;
 }
 
-// Types at random, nested, with lengths and selectors that refer back to fields of the same payload.
+// Random nested types, with lengths and selectors that refer to earlier fields of the same payload.
 class TypeMaker {
  public:
   explicit TypeMaker(std::mt19937& random) : random_(random) {}
