@@ -343,8 +343,11 @@ def _started(
     name: str, p: ManipulationParameters, command: Sequence[str] | None, nodes: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     options = {"within": f"{p.ready_within}ns", **({} if command is None else {"command": list(command)})}
-    if any(node["name"] == "controller_manager" for node in nodes):
+    names = {node["name"]: node for node in nodes}
+    if "controller_manager" in names:
         options["hint"] = "one without /controller_manager/statistics needs statistics=off"
+    elif _GRIPPER_END in names.get("move_group", {}).get("action_clients", ()):
+        options["hint"] = f"this task needs {HAND} (GripperCommand) among the controllers that MoveIt knows"
     return {"name": name, "program": OUTSIDE, "options": options, "nodes": list(nodes)}
 
 

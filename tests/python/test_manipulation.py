@@ -295,6 +295,16 @@ def test_perflabs_controllers_execute_what_a_move_group_plans_that_is_none_of_pe
     assert {"statistics", "scene"} & runner["options"].keys() == {"scene"}
 
 
+def test_a_move_group_that_does_not_know_the_hand_is_told_of_it() -> None:
+    def hints(**parameters: Any) -> list[str | None]:
+        graph = Graph(document(stack="attached", executes="perflab", **parameters))
+        return [part.hint for part in outside.parts(graph).values()]
+
+    assert hints(task="reach") == [None]
+    (hint,) = hints(task="pick_and_place")
+    assert hint is not None and manipulation.HAND in hint
+
+
 def test_the_domain_of_a_stack_outside_is_not_its_own() -> None:
     attached = document(stack="attached")
     stack = process(attached, "stack")

@@ -54,6 +54,8 @@ constexpr double kStandstill = 0.01;      // rad/s
 // A joint state not older than this is fresh.
 constexpr Nanoseconds kFresh = 10'000'000;
 constexpr Nanoseconds kAskAgain = 20'000'000;
+// How long move_group may take from its result to IDLE.
+constexpr Nanoseconds kUntilIdle = 100'000'000;
 // How far beyond the goal's tolerance the tip may end.
 constexpr double kTipTolerance = 0.001;  // m
 constexpr double kTurnTolerance = 0.01;  // rad
@@ -149,6 +151,7 @@ struct Exchange {
   Nanoseconds monitor_ns = kUnknownTime;
   Nanoseconds cancelled_ns = kUnknownTime;  // when the runner requested the cancellation
   Nanoseconds ended_ns = kUnknownTime;
+  bool idle = false;  // move_group says so once it has sent the result
   bool rejected = false;
   MoveGroupAction::Result result;
 };
@@ -552,6 +555,7 @@ class MoveRunner final : public program::Application {
         exchange->monitor_ns = now;
         context_.moment(name + ": moves");
       }
+      exchange->idle = exchange->idle || feedback.state == "IDLE";
       changed_.notify_all();
     };
     handlers.on_result = [this, exchange](program::GoalStatus, const MoveGroupAction::Result& result) {
@@ -591,6 +595,8 @@ class MoveRunner final : public program::Application {
       client_.cancel(*id);
       throw Failure{"no_result", "move_group gave no result within " + std::to_string(seconds(timeout_)) + " s"};
     }
+    // Until then MoveIt still forgets this goal, and would tell nothing of one sent meanwhile.
+    wait(lock, kUntilIdle, [&] { return exchange->idle || exchange->rejected; });
     if (!plan_only) {
       const std::optional<Failure> failure = failure_of(*exchange);
       context_.moment(name + (failure ? ": " + failure->reason : was_stopped(*exchange) ? ": stopped" : ": there"));
