@@ -165,13 +165,13 @@ def test_what_cannot_be_is_refused_before_anything_is_written(run: Run, tmp_path
     assert "probe of probe ends the measured part, within 20 s" in refused(probe(tmp_path), 2, "--time", "5")
     graph = probe(tmp_path)
     graph.write_text(graph.read_text().replace(str(TOOLS / "perflab-probe"), "./nowhere"))
-    assert f"{tmp_path}/nowhere, the program of process 'probe', is not there" in refused(graph, 3)
+    assert f"{tmp_path}/nowhere, the program of process 'probe', does not exist" in refused(graph, 3)
 
 
 def test_a_program_that_is_not_reentrant_refuses_an_executor_that_runs_handlers_at_the_same_time(
     run: Run, tmp_path: Path
 ) -> None:
-    words = "inline runs handlers of a node at the same time, and the program"
+    words = "inline runs handlers of a node at the same time, but the program"
     out = tmp_path / "made"
     done = run("run", probe(tmp_path), "--middleware", "shm", "--executor", "events,inline", "--output", out)
     assert (done.returncode, done.stdout, out.exists()) == (2, "", False)

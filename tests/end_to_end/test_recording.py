@@ -243,7 +243,7 @@ def test_a_run_within_a_recording_joins_it_and_says_its_own_events(program: Path
         (["--duration", "soon", "--", "true"], "--duration"),
         (["--output", ".", "--", "true"], "exists and is not an empty folder"),
         (["--output", "/proc/x", "--", "true"], "--output /proc/x: "),
-        (["--buffer", "99999GB", "--", "true"], "the user-space buffers would take 294912 GiB"),
+        (["--buffer", "99999GB", "--", "true"], "the buffers of user space would take 294912 GiB"),
         (["--context", "bogus", "--", "true"], "LTTng has no context 'bogus'"),
         (["--", "/no/such/program"], "/no/such/program"),
         (["--", "/etc/passwd"], "'/etc/passwd' is not executable"),
