@@ -10,8 +10,13 @@ VENV   := .venv
 BUILD  := build
 BIN    := $(VENV)/bin
 CMAKE_FLAGS ?=
-# The editable install leaves a path and an import hook, which would come before PYTHONPATH; the path is enough.
-PLAIN_PATH = sed -i '/^import /d' $(VENV)/lib/python3*/site-packages/_editable_skbc_perflab.pth
+# Installs perflab from this folder with these extras. pip leaves a path and an import hook; the hook would come before
+# PYTHONPATH, and the path is enough.
+comma := ,
+define install-editable
+@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.$(1)'
+@sed -i '/^import /d' $(VENV)/lib/python3*/site-packages/_editable_skbc_perflab.pth
+endef
 
 .PHONY: all bytecode demo wheel plugins manipulation test test-all test-ros2 test-native test-python lint test-sanitizers fuzz docs benchmarks claims clean dependencies
 
@@ -23,23 +28,19 @@ dependencies:
 $(VENV)/.perflab: pyproject.toml | dependencies
 	@echo "Installing perflab's Python packages into $(VENV)"
 	@scripts/make-venv $(PYTHON) $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
-	@$(PLAIN_PATH)
+	$(call install-editable,)
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/.perflab
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,docs,manipulation]'
-	@$(PLAIN_PATH)
+	$(call install-editable,[test$(comma)docs$(comma)manipulation])
 	@touch $@
 
 $(VENV)/.manipulation: pyproject.toml | $(VENV)/.perflab
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[manipulation]'
-	@$(PLAIN_PATH)
+	$(call install-editable,[manipulation])
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.perflab
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	@$(PLAIN_PATH)
+	$(call install-editable,[docs])
 	@touch $@
 
 # Where Python may not write it (PYTHONDONTWRITEBYTECODE, a folder of another user) each start would compile all anew,

@@ -96,7 +96,7 @@ class Registry(Mapping[str, K], Generic[K]):
 
 @cache
 def _entry_points() -> Any:  # EntryPoints, or an equivalent before Python 3.12
-    """Of everything that is installed: a file of each distribution, so that all sorts share one reading per process."""
+    """One metadata file per installed distribution, read once per process and shared by all kinds of plug-ins."""
     from importlib import metadata  # importing it takes half as long as a bare start; not needed without kinds
 
     return metadata.entry_points()

@@ -28,7 +28,7 @@ namespace perflab::ctf {
 // In the order of FieldType::Kind.
 enum class FieldKind { integer, floating, enumeration, text, array, sequence, structure, variant };
 
-// A field and the slots of everything in it.
+// A field, with the slots of all fields nested in it.
 struct FieldLayout {
   std::string name;
   FieldKind kind = FieldKind::structure;

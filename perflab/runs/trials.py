@@ -50,6 +50,6 @@ def own_trials(
 
 
 def left_out(problem: str, *, in_summary: bool = False) -> str:
-    """A remark at the top of everything that lacks a damaged trial, except for the summary's data."""
+    """A remark on the damaged trials that are missing; printed at the top of each output, except the summary's data."""
     what = "what only its files have" if in_summary else "the trial"
     return f"{problem}; {what} is left out"

@@ -132,4 +132,4 @@ def test_a_merge_request_on_gitlab_that_cannot_be_compared_fails_and_says_why(tm
     assert "http://gitlab.invalid/api/v4/projects/3/merge_requests/7/notes" in job.told.read_text()
     comment = job.posted.read_text()
     assert comment.startswith("### perflab: worse, or not to be compared\n")
-    assert "the workload is another" in comment
+    assert "the workload is another, in the baseline system" in comment

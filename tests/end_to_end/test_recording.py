@@ -232,7 +232,7 @@ def test_a_run_within_a_recording_joins_it_and_says_its_own_events(program: Path
     assert processes(inner) == 1
     assert processes(outer) == 2, "the trial that the observer does not trace is in it, too"
     untraced = json.loads(next(run_folder.glob("trials/0001*/trial.json")).read_text())
-    assert any("recorded" in note for note in untraced["notes"])
+    assert any("perflab ran inside of the recorded trace" in note for note in untraced["notes"])
 
 
 @pytest.mark.parametrize(

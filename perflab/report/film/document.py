@@ -115,7 +115,7 @@ def _tips_of(film: Film, plan: Plan) -> list[Vector]:
 
 
 def camera(film: Film) -> Json:
-    """A view of everything that moves, all the time: target, distance, and angles."""
+    """A camera view that shows all moving bodies for the whole film: target, distance and angles."""
     rows = [film.joints.named(row) for row in film.joints.rows[:: max(1, len(film.joints.rows) // 24)]]
     moving = [body for body in film.scene.bodies if body.kind == "robot" or body.joint is not None]
     seen = [film.scene.poses(row)[body.name].position for row in rows for body in moving]

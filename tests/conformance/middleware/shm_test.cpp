@@ -272,7 +272,7 @@ class Rubbish : public Shm {
     EXPECT_TRUE(eventually([&] { return r.take(sample, error) == PERFLAB_FAILED; }));
     const std::string text = error.text;
     EXPECT_NE(text.find(kTopic), std::string::npos) << text;
-    EXPECT_NE(text.find("no ring"), std::string::npos) << text;
+    EXPECT_NE(text.find("ring is invalid"), std::string::npos) << text;
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     EXPECT_EQ(r.take(sample, error), PERFLAB_NO_DATA);
     EXPECT_TRUE(eventually([&] { return r.matched_writers() == 0; }));

@@ -46,8 +46,8 @@ TEST(Trajectory, ABadOneIsRefusedWithWhatIsWrong) {
       {"1 positions", [](Trajectory& t) { t.points[1].positions.pop_back(); }, TrajectoryError::kInvalidGoal},
       {"3 velocities", [](Trajectory& t) { t.points[0].velocities.push_back(0.0); }, TrajectoryError::kInvalidGoal},
       {"1 accelerations", [](Trajectory& t) { t.points[0].accelerations.pop_back(); }, TrajectoryError::kInvalidGoal},
-      {"no number", [](Trajectory& t) { t.points[0].positions[1] = std::nan(""); }, TrajectoryError::kInvalidGoal},
-      {"no number",
+      {"not a number", [](Trajectory& t) { t.points[0].positions[1] = std::nan(""); }, TrajectoryError::kInvalidGoal},
+      {"not a number",
        [](Trajectory& t) { t.points[0].velocities[1] = std::numeric_limits<double>::infinity(); },
        TrajectoryError::kInvalidGoal},
       {"while a joint moves", [](Trajectory& t) { t.points[1].velocities[1] = 0.1; }, TrajectoryError::kInvalidGoal}};
