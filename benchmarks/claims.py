@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,6 +37,7 @@ from perflab.catalog import experiments
 from perflab.design import document as documents
 from perflab.host import Host
 from perflab.report import inventory
+from perflab.report.tables.plain import markdown_rows
 from perflab.results.claim import DOES_NOT_HOLD, HOLDS, NOT_DECIDED, VERDICT_WORDS, Claim
 from perflab.results.summary import read as read_summary
 from perflab.runs.rundir import RunDirectory
@@ -267,11 +268,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ").strip()
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in rows:
-        yield f"| {' | '.join(map(_cell, row))} |"
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return markdown_rows(head, ([_cell(text) for text in row] for row in rows))
 
 
 @dataclass(frozen=True)
@@ -340,11 +338,12 @@ def _page(name: str, one: Described) -> str:
         "Figures are with the interval that decides, and the numbers of trials `n` (of two: of the treatment and of "
         "what it is compared with). How a verdict is made: [findings.md](../findings.md#claims).",
         "",
-        *_table(("claim", "source", "verdict", "what perflab found", "command"), tested),
+        _table(("claim", "source", "verdict", "what perflab found", "command"), tested),
         "",
-        "| run | date | machine | load before it | took |",
-        "|---|---|---|---|---|",
-        *(_run_line(experiment) for experiment in one.experiments),
+        _table(
+            ("run", "date", "machine", "load before it", "took"),
+            (_run_cells(experiment) for experiment in one.experiments),
+        ),
         "",
     ]
     for title, verdicts in (
@@ -356,23 +355,23 @@ def _page(name: str, one: Described) -> str:
             continue
         told = "evidence" if verdicts != (CANNOT,) else "why"
         lines += [title, ""]
-        lines += _table(
+        table = _table(
             ("claim", "source", "verdict", told, "command"),
             [(e.says, e.source, _strong(e.verdict), e.found, f"`{e.command}`" if e.command else "") for e in mine],
         )
-        lines.append("")
+        lines += [table, ""]
     return "\n".join(lines)
 
 
-def _run_line(experiment: str) -> str:
+def _run_cells(experiment: str) -> Sequence[str]:
     result = stored(experiment)
     if result is None:
-        return f"| `{experiment}` | {WORDS[NOT_RUN]} | | | |"
+        return f"`{experiment}`", WORDS[NOT_RUN], "", "", ""
     load = "not recorded" if result.load is None else f"{result.load:.2f}"
     if not _is_quiet(result.load):
         load += ", others used the machine"
     took = "" if result.took_s is None else f"{result.took_s // 60} min {result.took_s % 60:02} s"
-    return f"| `{experiment}` | {result.date} | {_cell(result.machine)} | {load} | {took} |"
+    return f"`{experiment}`", result.date, result.machine, load, took
 
 
 def _counts(rows: Sequence[_Row], one: Described) -> Counter[str]:
@@ -404,7 +403,7 @@ def _index(found: dict[str, Described]) -> str:
         (f"[{found[name].title}]({name}.md)", str(sum(counts.values())), *(str(counts[kind]) for kind in kinds))
         for name, counts in counted.items()
     ]
-    lines += _table(("document", "claims", *(WORDS[kind] for kind in kinds)), rows)
+    lines.append(_table(("document", "claims", *(WORDS[kind] for kind in kinds)), rows))
     results = [stored(experiment) for one in found.values() for experiment in one.experiments]
     known = [result.took_s for result in results if result is not None and result.took_s is not None]
     lines += [

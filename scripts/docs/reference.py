@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from perflab import errors
 from perflab.option import form_of
+from perflab.report.tables.plain import markdown_rows
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
@@ -83,8 +84,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table; columns in which nothing stands are left out."""
     body = [list(row) for row in rows]
     kept = [i for i in range(len(head)) if i == 0 or any(row[i] for row in body)]
-    lines = [[head[i] for i in kept], ["---"] * len(kept), *([row[i] for i in kept] for row in body)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown_rows([head[i] for i in kept], ([row[i] for i in kept] for row in body)) + "\n"
 
 
 def _page(path: str, title: str, *parts: str) -> Page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,12 @@ def markdown_table(table: AnyTable) -> str:
 
 def _markdown(table: AnyTable, head: list[str]) -> str:
     cells = zip(*(cells for _, cells in table.filled()), strict=True)
-    rows = [head, ["---"] * len(head), *([_escaped(cell.text) for cell in row] for row in cells)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown_rows(head, ([_escaped(cell.text) for cell in row] for row in cells))
+
+
+def markdown_rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of cells that are one line of Markdown each, in which | is escaped."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
 def _escaped(text: str) -> str:
